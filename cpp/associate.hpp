@@ -1,0 +1,128 @@
+// Reading a codebook: divergences, Gibbs associations, hard assignment. Nothing here writes to
+// the model, and nothing holds an (samples x codevectors) array unless the caller asks for one.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "online.hpp"
+
+namespace annealed {
+
+// The codebook as the caller holds it. log_weight may carry class priors; T = 0 means the
+// nearest codevector.
+struct Codebook {
+    const double* mu;          // [K][d]
+    const double* log_weight;  // [K]
+    int K, d;
+    double T;
+    const double* matrix;  // Mahalanobis only: mu is given as mu L
+};
+
+template <class Divergence, class Visit>
+void for_each_row(const Codebook& book, const Samples& samples, std::int64_t rows, Visit visit) {
+    const FlushDenormals flush;
+    const Tiles<Divergence> tiles(book.mu, book.K, book.d);
+    RowReader<Divergence> reader(book.d, book.matrix);
+    Doubles divergence(static_cast<std::size_t>(tiles.count) * W);
+    const std::size_t item = samples.single_precision ? sizeof(float) : sizeof(double);
+    for (std::int64_t k = 0; k < rows; ++k) {
+        const Row row = read_row(
+            reader, {samples.data + static_cast<std::ptrdiff_t>(item) * k * samples.row_stride,
+                     samples.feature_stride, samples.single_precision});
+        for (int t = 0; t < tiles.count; ++t)
+            tiles.divergence(t, row).store(&divergence[static_cast<std::size_t>(t) * W]);
+        visit(k, row, divergence);
+    }
+}
+
+template <class Divergence>
+void divergences(const Codebook& book, const Samples& samples, std::int64_t rows, double* out) {
+    for_each_row<Divergence>(book, samples, rows, [&](std::int64_t k, const Row&, Doubles& values) {
+        std::copy(values.begin(), values.begin() + book.K, out + k * book.K);
+    });
+}
+
+// The codevector with the largest log_weight - d/T; the first of equals.
+inline int likeliest(const Codebook& book, const Doubles& divergence) {
+    int best = 0;
+    if (book.T == 0) {
+        for (int i = 1; i < book.K; ++i)
+            if (divergence[i] < divergence[best]) best = i;
+        return best;
+    }
+    const double scale = -1 / book.T;
+    double highest = -infinity;
+    for (int i = 0; i < book.K; ++i) {
+        const double value = book.log_weight[i] + scale * divergence[i];
+        if (value > highest) highest = value, best = i;
+    }
+    return best;
+}
+
+template <class Divergence>
+void assign(const Codebook& book, const Samples& samples, std::int64_t rows, std::int64_t* labels) {
+    for_each_row<Divergence>(book, samples, rows, [&](std::int64_t k, const Row&, Doubles& values) {
+        labels[k] = likeliest(book, values);
+    });
+}
+
+// Per row: the posterior of each group of codevectors (a class, or a single codevector),
+// log sum_i weight_i exp(-d_i/T), and the expected divergence sum_i p_i d_i.
+template <class Divergence>
+void associate(const Codebook& book, const Samples& samples, std::int64_t rows,
+               const std::int64_t* group, std::int64_t groups, double* posterior,
+               double* log_total, double* distortion) {
+    Doubles exponent(static_cast<std::size_t>(tiles_for(book.K)) * W, -infinity);
+    const auto visit = [&](std::int64_t k, const Row&, Doubles& values) {
+        double* shares = posterior + k * groups;
+        std::fill(shares, shares + groups, 0.0);
+        const int best = likeliest(book, values);
+        if (book.T == 0) {
+            shares[group[best]] = 1;
+            log_total[k] = -infinity;
+            distortion[k] = values[best];
+            return;
+        }
+        const double scale = -1 / book.T;
+        const double highest = book.log_weight[best] + scale * values[best];
+        for (int i = 0; i < book.K; ++i)
+            exponent[i] = (book.log_weight[i] + scale * values[i]) - highest;
+        Vec total = Vec::all(0.0), expected = Vec::all(0.0);
+        for (std::size_t i = 0; i < exponent.size(); i += W) {
+            const Vec e = exp(min(Vec::load(&exponent[i]), Vec::all(0.0)));
+            e.store(&exponent[i]);
+            total = total + e;
+            expected = fmadd(e, Vec::load(&values[i]), expected);
+        }
+        const double sum_e = sum(total);
+        for (int i = 0; i < book.K; ++i) shares[group[i]] += exponent[i];
+        for (std::int64_t c = 0; c < groups; ++c) shares[c] /= sum_e;
+        std::fill(exponent.begin() + book.K, exponent.end(), -infinity);
+        log_total[k] = highest + std::log(sum_e);
+        distortion[k] = sum(expected) / sum_e;
+    };
+    for_each_row<Divergence>(book, samples, rows, visit);
+}
+
+// One pass of hard clustering (T = 0): per codevector the weight and the weighted sum of the rows
+// nearest to it, per row its divergence; x is the row as the kernel reads it (times L, if any).
+template <class Divergence>
+double hard_sums(const Codebook& book, const Samples& samples, std::int64_t rows, double* weight,
+                 double* total, std::int64_t* labels) {
+    double distortion = 0;
+    const auto visit = [&](std::int64_t k, const Row& row, Doubles& values) {
+        const double w = samples.weights ? samples.weights[k] : 1.0;
+        const int best = likeliest(book, values);
+        labels[k] = best;
+        if (w == 0) return;
+        weight[best] += w;
+        distortion += w * values[best];
+        for (int j = 0; j < book.d; ++j) total[static_cast<std::size_t>(best) * book.d + j] += w * row.x[j];
+    };
+    for_each_row<Divergence>(book, samples, rows, visit);
+    return distortion;
+}
+
+}  // namespace annealed

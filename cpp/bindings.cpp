@@ -1,0 +1,311 @@
+// The only file that knows Python. Built once per instruction set (see CMakeLists.txt) under a
+// module name given by ANNEALED_MODULE; annealed.kernels.online picks one at import.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "associate.hpp"
+#include "online.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace annealed {
+
+using Anything = nb::ndarray<nb::ro, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Classes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class Number>
+using Array = nb::ndarray<nb::numpy, Number>;
+
+template <class Number>
+Array<Number> new_array(std::vector<std::size_t> shape, Number*& data) {
+    std::size_t size = 1;
+    for (std::size_t n : shape) size *= n;
+    data = new Number[size ? size : 1]();
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<Number*>(p); });
+    return Array<Number>(data, shape.size(), shape.data(), owner);
+}
+Array<double> copy_out(const double* values, std::size_t size) {
+    double* data;
+    Array<double> array = new_array<double>({size}, data);
+    std::copy(values, values + size, data);
+    return array;
+}
+Array<double> rows_out(const Doubles& tiles, int K, int d) {
+    double* data;
+    Array<double> array = new_array<double>({static_cast<std::size_t>(K), static_cast<std::size_t>(d)}, data);
+    from_tiles(tiles, K, d, data);
+    return array;
+}
+
+template <class A>
+auto* pointer(const std::optional<A>& array) {
+    return array ? array->data() : nullptr;
+}
+
+Samples samples_of(const Anything& X, const std::optional<Integers>& order,
+                   const std::optional<Classes>& classes, const std::optional<Vector>& weights) {
+    const bool single = X.dtype() == nb::dtype<float>();
+    if (X.ndim() != 2 || (!single && X.dtype() != nb::dtype<double>()))
+        throw std::invalid_argument("rows must be a 2-D float32 or float64 array");
+    return {static_cast<const char*>(X.data()), X.stride(0), X.stride(1), single,
+            pointer(order), pointer(classes), pointer(weights)};
+}
+
+std::int64_t learn_rows(const std::vector<LevelBase*>& levels, const Anything& X,
+                        const std::optional<Integers>& order, const std::optional<Classes>& classes,
+                        const std::optional<Vector>& weights, std::int64_t begin, std::int64_t end) {
+    const Samples samples = samples_of(X, order, classes, weights);
+    const std::int64_t available =
+        static_cast<std::int64_t>(order ? order->shape(0) : X.shape(0));
+    if (begin < 0 || end > available) throw std::out_of_range("rows asked for are not in the array");
+    for (const LevelBase* level : levels)
+        if (level->features() != static_cast<int>(X.shape(1)))
+            throw std::invalid_argument("rows and codevectors differ in their number of features");
+    nb::gil_scoped_release unlocked;
+    return learn(levels, samples, begin, end);
+}
+
+template <class Divergence>
+void define_level(nb::module_& m, const char* name) {
+    using Level = OnlineLevel<Divergence>;
+    const auto padded = [](const Level& level, const Doubles& values) {
+        return copy_out(values.data(), static_cast<std::size_t>(level.K));
+    };
+    nb::class_<Level, LevelBase>(m, name)
+        .def("__init__",
+             [](Level* self, Matrix mu, Vector rho, Matrix axis, nb::dict s,
+                std::optional<Vector> low, std::optional<Vector> high,
+                std::optional<Matrix> matrix) {
+                 LevelSettings settings;
+                 const auto number = [&](const char* key) { return nb::cast<double>(s[key]); };
+                 const auto whole = [&](const char* key) { return nb::cast<std::int64_t>(s[key]); };
+                 settings.T = number("T");
+                 settings.small_step = number("small_step");
+                 settings.a = number("a");
+                 settings.b = number("b");
+                 settings.alpha_min = number("alpha_min");
+                 settings.first_axis = whole("first_axis");
+                 settings.second_axis = whole("second_axis");
+                 settings.at_least = whole("at_least");
+                 settings.at_most = whole("at_most");
+                 settings.patience = static_cast<int>(whole("patience"));
+                 new (self) Level(settings, static_cast<int>(mu.shape(0)),
+                                  static_cast<int>(mu.shape(1)), mu.data(), rho.data(), axis.data(),
+                                  pointer(low), pointer(high), pointer(matrix));
+                 self->n = number("n");
+             },
+             "mu"_a, "rho"_a, "axis"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
+             "matrix"_a.none())
+        .def("state",
+             [padded](const Level& level) {
+                 nb::dict state;
+                 state["mu"] = rows_out(level.tiles.mu, level.K, level.d);
+                 state["r"] = padded(level, level.r);
+                 state["axis"] = rows_out(level.axis, level.K, level.d);
+                 state["u"] = rows_out(level.u, level.K, level.d);
+                 state["p"] = padded(level, level.sums.p);
+                 state["p2"] = padded(level, level.sums.p2);
+                 state["y"] = padded(level, level.sums.y);
+                 state["y2"] = padded(level, level.sums.y2);
+                 state["y4"] = padded(level, level.sums.y4);
+                 state["turned"] = rows_out(level.sums.turned, level.K, level.d);
+                 state["g"] = level.g;
+                 state["n"] = level.n;
+                 state["count"] = level.count;
+                 state["streak"] = level.streak;
+                 state["done"] = level.done;
+                 state["weight"] = level.sums.weight;
+                 state["distortion"] = level.sums.distortion;
+                 state["entropy"] = level.sums.entropy;
+                 return state;
+             },
+             "All of the level's state, as arrays and numbers.")
+        .def("restore",
+             [](Level& level, nb::dict state) {
+                 const auto rows = [&](const char* key, bool pad) {
+                     const Matrix array = nb::cast<Matrix>(state[key]);
+                     if (array.shape(0) != static_cast<std::size_t>(level.K) ||
+                         array.shape(1) != static_cast<std::size_t>(level.d))
+                         throw std::invalid_argument("saved level has another shape");
+                     return to_tiles(array.data(), level.K, level.d, pad);
+                 };
+                 const auto values = [&](const char* key, Doubles& into) {
+                     const Vector array = nb::cast<Vector>(state[key]);
+                     if (array.shape(0) != static_cast<std::size_t>(level.K))
+                         throw std::invalid_argument("saved level has another shape");
+                     std::copy(array.data(), array.data() + level.K, into.begin());
+                 };
+                 level.tiles.mu = rows("mu", true);
+                 level.axis = rows("axis", false);
+                 level.u = rows("u", false);
+                 level.sums.turned = rows("turned", false);
+                 values("r", level.r);
+                 values("p", level.sums.p);
+                 values("p2", level.sums.p2);
+                 values("y", level.sums.y);
+                 values("y2", level.sums.y2);
+                 values("y4", level.sums.y4);
+                 level.g = nb::cast<double>(state["g"]);
+                 level.n = nb::cast<double>(state["n"]);
+                 level.count = nb::cast<std::int64_t>(state["count"]);
+                 level.streak = nb::cast<int>(state["streak"]);
+                 level.done = nb::cast<bool>(state["done"]);
+                 level.sums.weight = nb::cast<double>(state["weight"]);
+                 level.sums.distortion = nb::cast<double>(state["distortion"]);
+                 level.sums.entropy = nb::cast<double>(state["entropy"]);
+                 level.refresh();
+             });
+}
+
+template <class Divergence>
+void define_reading(nb::module_& m, const std::string& suffix) {
+    const auto book_of = [](const Matrix& mu, const Vector& log_weight, double T,
+                            const std::optional<Matrix>& matrix) {
+        return Codebook{mu.data(),  log_weight.data(), static_cast<int>(mu.shape(0)),
+                        static_cast<int>(mu.shape(1)), T, pointer(matrix)};
+    };
+    const auto check = [](const Anything& X, const Matrix& mu) {
+        if (X.ndim() != 2 || X.shape(1) != mu.shape(1))
+            throw std::invalid_argument("rows and codevectors differ in their number of features");
+        return static_cast<std::int64_t>(X.shape(0));
+    };
+    m.def(("divergences_" + suffix).c_str(),
+          [=](Anything X, Matrix mu, std::optional<Matrix> matrix) {
+              const std::int64_t rows = check(X, mu);
+              const Samples samples = samples_of(X, {}, {}, {});
+              double* out;
+              auto array = new_array<double>({static_cast<std::size_t>(rows), mu.shape(0)}, out);
+              const Codebook book{mu.data(), nullptr, static_cast<int>(mu.shape(0)),
+                                  static_cast<int>(mu.shape(1)), 0, pointer(matrix)};
+              nb::gil_scoped_release unlocked;
+              divergences<Divergence>(book, samples, rows, out);
+              return array;
+          },
+          "X"_a, "mu"_a, "matrix"_a.none());
+    m.def(("assign_" + suffix).c_str(),
+          [=](Anything X, Matrix mu, Vector log_weight, double T, std::optional<Matrix> matrix) {
+              const std::int64_t rows = check(X, mu);
+              const Samples samples = samples_of(X, {}, {}, {});
+              std::int64_t* labels;
+              auto array = new_array<std::int64_t>({static_cast<std::size_t>(rows)}, labels);
+              const Codebook book = book_of(mu, log_weight, T, matrix);
+              nb::gil_scoped_release unlocked;
+              assign<Divergence>(book, samples, rows, labels);
+              return array;
+          },
+          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "matrix"_a.none());
+    m.def(("associate_" + suffix).c_str(),
+          [=](Anything X, Matrix mu, Vector log_weight, double T, Integers group,
+              std::int64_t groups, std::optional<Matrix> matrix) {
+              const std::int64_t rows = check(X, mu);
+              const Samples samples = samples_of(X, {}, {}, {});
+              const auto count = static_cast<std::size_t>(rows);
+              double *posterior, *log_total, *distortion;
+              auto shares = new_array<double>({count, static_cast<std::size_t>(groups)}, posterior);
+              auto totals = new_array<double>({count}, log_total);
+              auto distortions = new_array<double>({count}, distortion);
+              const Codebook book = book_of(mu, log_weight, T, matrix);
+              {
+                  nb::gil_scoped_release unlocked;
+                  associate<Divergence>(book, samples, rows, group.data(), groups, posterior,
+                                        log_total, distortion);
+              }
+              return nb::make_tuple(shares, totals, distortions);
+          },
+          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "group"_a, "groups"_a, "matrix"_a.none());
+    m.def(("hard_sums_" + suffix).c_str(),
+          [=](Anything X, Matrix mu, std::optional<Vector> weights, std::optional<Matrix> matrix) {
+              const std::int64_t rows = check(X, mu);
+              const Samples samples = samples_of(X, {}, {}, weights);
+              double *weight, *total;
+              std::int64_t* labels;
+              auto counts = new_array<double>({mu.shape(0)}, weight);
+              auto sums = new_array<double>({mu.shape(0), mu.shape(1)}, total);
+              auto assigned = new_array<std::int64_t>({static_cast<std::size_t>(rows)}, labels);
+              const Codebook book{mu.data(), nullptr, static_cast<int>(mu.shape(0)),
+                                  static_cast<int>(mu.shape(1)), 0, pointer(matrix)};
+              double distortion;
+              {
+                  nb::gil_scoped_release unlocked;
+                  distortion = hard_sums<Divergence>(book, samples, rows, weight, total, labels);
+              }
+              return nb::make_tuple(counts, sums, assigned, distortion);
+          },
+          "X"_a, "mu"_a, "weights"_a.none(), "matrix"_a.none());
+}
+
+template <class Divergence>
+void define(nb::module_& m, const char* level, const char* suffix) {
+    define_level<Divergence>(m, level);
+    define_reading<Divergence>(m, suffix);
+}
+
+bool cpu_has_avx2() {
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+    return false;
+#endif
+}
+
+}  // namespace annealed
+
+NB_MODULE(ANNEALED_MODULE, m) {
+    using namespace annealed;
+    m.def("cpu_has_avx2", &cpu_has_avx2, "Whether this machine can run the AVX2 build.");
+    m.attr("uses_avx2") = bool(ANNEALED_AVX2);
+
+    nb::class_<LevelBase>(m, "Level")
+        .def_ro("count", &LevelBase::count)
+        .def_ro("done", &LevelBase::done);
+    nb::class_<WarmUp, LevelBase>(m, "WarmUp")
+        .def("__init__",
+             [](WarmUp* self, int d, std::int64_t at_least, std::optional<Matrix> matrix) {
+                 new (self) WarmUp(d, at_least, pointer(matrix));
+             },
+             "d"_a, "at_least"_a, "matrix"_a.none())
+        .def("state",
+             [](const WarmUp& self) {
+                 nb::dict state;
+                 state["mean"] = copy_out(self.mean.data(), self.mean.size());
+                 state["squares"] = copy_out(self.squares.data(), self.squares.size());
+                 state["last"] = copy_out(self.last.data(), self.last.size());
+                 state["weight"] = self.weight;
+                 state["count"] = self.count;
+                 state["done"] = self.done;
+                 return state;
+             })
+        .def("restore", [](WarmUp& self, nb::dict state) {
+            const auto values = [&](const char* key, Doubles& into) {
+                const Vector array = nb::cast<Vector>(state[key]);
+                if (array.shape(0) != into.size())
+                    throw std::invalid_argument("saved warm-up has another shape");
+                std::copy(array.data(), array.data() + into.size(), into.begin());
+            };
+            values("mean", self.mean);
+            values("squares", self.squares);
+            values("last", self.last);
+            self.weight = nb::cast<double>(state["weight"]);
+            self.count = nb::cast<std::int64_t>(state["count"]);
+            self.done = nb::cast<bool>(state["done"]);
+        });
+    m.def("learn", &learn_rows, "levels"_a, "X"_a, "order"_a.none(), "classes"_a.none(),
+          "weights"_a.none(), "begin"_a, "end"_a,
+          "Present rows until one of them completes its class's level; returns how far it came.");
+
+    define<SquaredEuclidean>(m, "SquaredEuclideanLevel", "squared_euclidean");
+    define<IDivergence>(m, "IDivergenceLevel", "i_divergence");
+    define<ItakuraSaito>(m, "ItakuraSaitoLevel", "itakura_saito");
+    define<Logistic>(m, "LogisticLevel", "logistic");
+}

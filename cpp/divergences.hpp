@@ -1,0 +1,123 @@
+// Bregman divergences as the kernels see them: a term per feature, four codevectors at a time.
+// Every term is written in differences (x - mu, log x - log mu), never as
+// phi(x) - phi(mu) - <grad phi(mu), x - mu>: on data far from the origin that form cancels away.
+//
+// A divergence names the functions of x and of mu it needs; the kernel stores them beside x
+// (once per sample) and beside mu (refreshed when a codevector moves).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "simd.hpp"
+
+namespace annealed {
+
+// A sample as the kernel reads it: the features and the functions of them a divergence asks for.
+struct Row {
+    const double* x;
+    const double* f;  // log x, where the divergence has it
+    const double* g;  // log(1 - x), likewise
+};
+
+// A codevector's features may touch neither end of the domain, data may (0 log 0 = 0): between
+// samples they are kept in [low, high], which lies inside the domain.
+struct Bounds {
+    const double* low;
+    const double* high;
+};
+
+// x log x needs log 0 only where it is multiplied by 0.
+inline double finite_log(double x) { return x > 0 ? std::log(x) : 0.0; }
+
+struct SquaredEuclidean {
+    static constexpr int row_functions = 0;
+    static constexpr int codevector_functions = 0;
+    static constexpr bool bounded = false;
+    static void prepare(double, double&, double&) {}
+    static Vec term(Vec x, Vec, Vec, Vec mu, Vec, Vec, Vec sum) {
+        const Vec difference = x - mu;
+        return fmadd(difference, difference, sum);
+    }
+    static void refresh(Vec, double*, double*) {}
+    static Vec hessian(Vec) { return Vec::all(2.0); }
+};
+
+// x log(x/mu) - x + mu; with rows that sum to 1 it is the Kullback-Leibler divergence.
+struct IDivergence {
+    static constexpr int row_functions = 1;
+    static constexpr int codevector_functions = 1;
+    static constexpr bool bounded = true;
+    static void prepare(double x, double& f, double&) { f = finite_log(x); }
+    static Vec term(Vec x, Vec f, Vec, Vec mu, Vec log_mu, Vec, Vec sum) {
+        return sum + fmadd(x, f - log_mu, mu - x);
+    }
+    static void refresh(Vec mu, double* a, double*) { log(mu).store(a); }
+    static Vec hessian(Vec mu) { return Vec::all(1.0) / mu; }
+};
+
+// x/mu - log(x/mu) - 1
+struct ItakuraSaito {
+    static constexpr int row_functions = 1;
+    static constexpr int codevector_functions = 2;
+    static constexpr bool bounded = true;
+    static void prepare(double x, double& f, double&) { f = std::log(x); }
+    static Vec term(Vec x, Vec f, Vec, Vec mu, Vec log_mu, Vec inverse_mu, Vec sum) {
+        return sum + fmadd(x - mu, inverse_mu, log_mu - f);
+    }
+    static void refresh(Vec mu, double* a, double* b) {
+        log(mu).store(a);
+        (Vec::all(1.0) / mu).store(b);
+    }
+    static Vec hessian(Vec mu) { return Vec::all(1.0) / (mu * mu); }
+};
+
+// x log(x/mu) + (1 - x) log((1 - x)/(1 - mu))
+struct Logistic {
+    static constexpr int row_functions = 2;
+    static constexpr int codevector_functions = 2;
+    static constexpr bool bounded = true;
+    static void prepare(double x, double& f, double& g) {
+        f = finite_log(x);
+        g = finite_log(1 - x);
+    }
+    static Vec term(Vec x, Vec f, Vec g, Vec, Vec log_mu, Vec log_rest, Vec sum) {
+        const Vec rest = Vec::all(1.0) - x;
+        return fmadd(rest, g - log_rest, fmadd(x, f - log_mu, sum));
+    }
+    static void refresh(Vec mu, double* a, double* b) {
+        log(mu).store(a);
+        log(Vec::all(1.0) - mu).store(b);
+    }
+    static Vec hessian(Vec mu) { return Vec::all(1.0) / (mu * (Vec::all(1.0) - mu)); }
+};
+
+// The divergences of one sample to the four codevectors of a tile laid out [feature][lane].
+// Four partial sums keep the adders busy; their order is fixed, so is the rounding.
+template <class Divergence>
+inline Vec tile_divergence(const Row& row, int d, const double* mu, const double* a,
+                           const double* b) {
+    const Vec nothing = Vec::all(0.0);
+    Vec partial[4] = {nothing, nothing, nothing, nothing};
+    const auto add = [&](int j, Vec& into) {
+        Vec f = nothing, g = nothing, cached_a = nothing, cached_b = nothing;
+        if constexpr (Divergence::row_functions > 0) f = Vec::all(row.f[j]);
+        if constexpr (Divergence::row_functions > 1) g = Vec::all(row.g[j]);
+        if constexpr (Divergence::codevector_functions > 0) cached_a = Vec::load(a + j * W);
+        if constexpr (Divergence::codevector_functions > 1) cached_b = Vec::load(b + j * W);
+        into = Divergence::term(Vec::all(row.x[j]), f, g, Vec::load(mu + j * W), cached_a,
+                                cached_b, into);
+    };
+    int j = 0;
+    for (; j + 4 <= d; j += 4) {
+        add(j, partial[0]);
+        add(j + 1, partial[1]);
+        add(j + 2, partial[2]);
+        add(j + 3, partial[3]);
+    }
+    for (; j < d; ++j) add(j, partial[j & 3]);
+    const Vec total = (partial[0] + partial[1]) + (partial[2] + partial[3]);
+    return max(total, nothing);  // rounding may leave -1e-17 where x = mu
+}
+
+}  // namespace annealed

@@ -1,0 +1,369 @@
+// One temperature level of Algorithm 1, one sample at a time: the hot loop. It never changes the
+// number of codevectors; splitting, merging and pruning happen between levels, in Python.
+//
+// Per sample (the paper's eq. oda_learning1/2, for the codevectors of the sample's own class):
+//     p_i    = rho_i exp(-d(x, mu_i)/T) / sum_j rho_j exp(-d(x, mu_j)/T)
+//     rho_i += alpha (p_i - rho_i)
+//     mu_i  += (alpha p_i / rho_i) (x - mu_i)          with the new rho_i; sigma_i = rho_i mu_i
+// kept as rho_i = g r_i so that weights need no decay pass: with g *= 1 - alpha first,
+//     q_i = (alpha/g) e_i / sum_j r_j e_j,   r_i *= 1 + q_i,   mu_i += q_i/(1 + q_i) (x - mu_i).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "tiles.hpp"
+
+namespace annealed {
+
+// A row where it lies in the caller's array.
+struct RowPointer {
+    const void* data;
+    std::ptrdiff_t stride;  // between features, in elements
+    bool single_precision;
+};
+
+// Settings of a level. Thresholds are absolute here: the caller has multiplied by T.
+struct LevelSettings {
+    double T = 1;
+    double small_step = 0;       // a step is small when (alpha p_i/rho_i)^2 d(x, mu_i) is below
+    double a = 1, b = 0.9;       // alpha_n = 1/(a + b n)
+    double alpha_min = 0;
+    std::int64_t first_axis = 0;   // samples after which the split axes start to turn
+    std::int64_t second_axis = 0;  // samples after which they have turned once and are measured
+    std::int64_t at_least = 0;     // samples before the level may end
+    std::int64_t at_most = 0;      // samples after which it ends regardless
+    int patience = 5;              // consecutive small steps that end it
+};
+
+// prod_{k=1..w} (1 - alpha_{n+k}) for real w, by Gamma functions; log for accuracy.
+// f(z) = log Gamma(z) - log Gamma(z + s) = -s log z + ..., from Stirling's series beyond z = 32.
+inline double log_gamma_ratio(double z, double s) {
+    double shift = 0;
+    while (z < 32) {
+        shift += std::log1p(s / z);
+        z += 1;
+    }
+    const double y = z + s;
+    const auto tail = [](double t) {
+        const double i = 1 / t, i2 = i * i;
+        return i * (1.0 / 12 - i2 * (1.0 / 360 - i2 * (1.0 / 1260 - i2 / 1680)));
+    };
+    return shift - (z - 0.5) * std::log1p(s / z) - s * std::log(y) + s + (tail(z) - tail(y));
+}
+
+// The step size worth w presentations of one sample after n of them (w = 1: 1/(a + b (n + 1))).
+inline double step_size(const LevelSettings& s, double n, double w) {
+    double alpha;
+    if (w == 1) {
+        alpha = 1 / (s.a + s.b * (n + 1));
+        return alpha > s.alpha_min ? alpha : s.alpha_min;
+    }
+    const double z = n + 1 + (s.a - 1) / s.b, inverse_b = 1 / s.b;
+    alpha = -std::expm1(log_gamma_ratio(z + w, inverse_b) - log_gamma_ratio(z, inverse_b));
+    const double least = s.alpha_min > 0 ? -std::expm1(w * std::log1p(-s.alpha_min)) : 0.0;
+    return alpha > least ? alpha : least;
+}
+
+class LevelBase {
+public:
+    std::int64_t count = 0;  // samples learnt
+    bool done = false;
+    virtual ~LevelBase() = default;
+    virtual void step(const RowPointer& row, double w) = 0;
+    virtual int features() const = 0;
+};
+
+template <class Divergence>
+Row read_row(RowReader<Divergence>& reader, const RowPointer& row) {
+    return row.single_precision ? reader.read(static_cast<const float*>(row.data), row.stride)
+                                : reader.read(static_cast<const double*>(row.data), row.stride);
+}
+
+// Before the first level of a class: its mean and per-feature variances (Welford, weighted), from
+// which the unit of temperature follows.
+class WarmUp final : public LevelBase {
+public:
+    int d;
+    std::int64_t at_least;
+    double weight = 0;
+    Doubles mean, squares, last;  // squares: sum of w (x - mean)^2; last: the latest sample
+
+    WarmUp(int d_, std::int64_t at_least_, const double* matrix)
+        : d(d_), at_least(at_least_), mean(d_), squares(d_), last(d_),
+          matrix_(matrix ? Doubles(matrix, matrix + static_cast<std::size_t>(d_) * d_) : Doubles()),
+          reader_(d_, matrix ? matrix_.data() : nullptr) {}
+    WarmUp(const WarmUp&) = delete;
+    void step(const RowPointer& pointer, double w) override {
+        const Row row = read_row(reader_, pointer);
+        weight += w;
+        const double share = w / weight;
+        for (int j = 0; j < d; ++j) {
+            const double before = row.x[j] - mean[j];
+            mean[j] += share * before;
+            squares[j] += w * before * (row.x[j] - mean[j]);
+            last[j] = row.x[j];
+        }
+        done = ++count >= at_least;
+    }
+    int features() const override { return d; }
+
+private:
+    Doubles matrix_;
+    RowReader<SquaredEuclidean> reader_;
+};
+
+// What a level has learnt beyond the codevectors: per codevector the association-weighted moments
+// of y = <u, x - mu> along its split axis, and one power-iteration step of that axis.
+struct AxisSums {
+    Doubles p, p2, y, y2, y4;  // [K] sums of p, p^2, p y, p y^2, p y^4
+    Doubles turned;            // [tiles] sum of p y (x - mu)
+    double weight = 0, distortion = 0, entropy = 0;
+    void resize(std::size_t padded_K, std::size_t tiles) {
+        for (Doubles* sums : {&p, &p2, &y, &y2, &y4}) sums->assign(padded_K, 0.0);
+        turned.assign(tiles, 0.0);
+        weight = distortion = entropy = 0;
+    }
+};
+
+template <class Divergence>
+class OnlineLevel final : public LevelBase {
+public:
+    LevelSettings settings;
+    int K, d;
+    Tiles<Divergence> tiles;
+    Doubles r, axis, u;  // rho = g r; axis a and its dual u = H a/sqrt(<a, H a>), in tiles
+    double g = 1, n = 0;
+    int streak = 0;
+    AxisSums sums;
+
+    OnlineLevel(const LevelSettings& settings_, int K_, int d_, const double* mu,
+                const double* rho, const double* axis_, const double* low, const double* high,
+                const double* matrix)
+        : settings(settings_), K(K_), d(d_), tiles(mu, K_, d_),
+          r(static_cast<std::size_t>(tiles.count) * W, 0.0), axis(to_tiles(axis_, K_, d_, false)),
+          u(axis.size(), 0.0), low_(low ? Doubles(low, low + d_) : Doubles()),
+          high_(high ? Doubles(high, high + d_) : Doubles()),
+          matrix_(matrix ? Doubles(matrix, matrix + static_cast<std::size_t>(d_) * d_) : Doubles()),
+          reader_(d_, matrix ? matrix_.data() : nullptr), divergence_(r.size()), e_(r.size()) {
+        std::copy(rho, rho + K, r.begin());
+        sums.resize(r.size(), axis.size());
+    }
+    OnlineLevel(const OnlineLevel&) = delete;
+    int features() const override { return d; }
+
+    void step(const RowPointer& pointer, double w) override {
+        const Row row = read_row(reader_, pointer);
+        if (count == settings.first_axis) aim();
+        if (count == settings.second_axis) turn();
+        const double alpha = step_size(settings, n, w);
+        n += w;
+
+        const double nearest = measure(row);
+        const double total = weigh(nearest);
+        if (count >= settings.first_axis) observe(row, total, w);
+        const double largest_step = move(row, alpha, total);
+
+        ++count;
+        streak = largest_step < settings.small_step ? streak + 1 : 0;
+        done = (count >= settings.at_least && streak >= settings.patience) ||
+               count >= settings.at_most;
+    }
+
+    // Called after the state has been filled in from a saved one.
+    void refresh() {
+        for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
+    }
+
+private:
+    Doubles low_, high_, matrix_;
+    RowReader<Divergence> reader_;
+    Doubles divergence_, e_;
+
+    double measure(const Row& row) {
+        Vec least = Vec::all(infinity);
+        for (int t = 0; t < tiles.count; ++t) {
+            const Vec value = tiles.divergence(t, row);
+            value.store(&divergence_[static_cast<std::size_t>(t) * W]);
+            least = min(least, value);  // padding copies a codevector of its tile: never smaller
+        }
+        return smallest(least);
+    }
+
+    // e_i = exp(-(d_i - d_nearest)/T), returns sum_i r_i e_i
+    double weigh(double nearest) {
+        const Vec scale = Vec::all(-1 / settings.T), least = Vec::all(nearest);
+        Vec total = Vec::all(0.0);
+        for (int k = 0; k < tiles.count * W; k += W) {
+            const Vec e = exp((Vec::load(&divergence_[k]) - least) * scale);
+            e.store(&e_[k]);
+            total = fmadd(Vec::load(&r[k]), e, total);
+        }
+        const double result = sum(total);
+        return result > 1e-250 ? result : weigh_from_heaviest();
+    }
+
+    // Rare: the nearest codevector has next to no weight, so measure from the one with the
+    // largest rho_i exp(-d_i/T) instead.
+    double weigh_from_heaviest() {
+        double best = -infinity;
+        for (int i = 0; i < K; ++i)
+            if (r[i] > 0) best = std::max(best, std::log(r[i]) - divergence_[i] / settings.T);
+        double total = 0;
+        for (int i = 0; i < tiles.count * W; ++i) {
+            const double exponent =
+                i < K && r[i] > 0 ? std::log(r[i]) - divergence_[i] / settings.T - best : -infinity;
+            // p_i = r_i e_i / total must stay finite, and so must e_i itself
+            e_[i] = exponent > exp_floor ? std::min(std::exp(exponent) / r[i], 1e250) : 0.0;
+            total += r[i] * e_[i];
+        }
+        return total;
+    }
+
+    double move(const Row& row, double alpha, double total) {
+        g *= 1 - alpha;
+        const Vec rate = Vec::all(alpha / g / total), one = Vec::all(1.0);
+        Vec largest_step = Vec::all(0.0);
+        for (int t = 0; t < tiles.count; ++t) {
+            const int k = t * W;
+            const Vec q = Vec::load(&e_[k]) * rate;
+            // Less than the rounding of the codevector itself: nothing moves.
+            if (!any_above(q, 0x1p-60)) continue;
+            const Vec kept = one + q, c = q / kept;
+            (Vec::load(&r[k]) * kept).store(&r[k]);
+            largest_step = max(largest_step, c * c * Vec::load(&divergence_[k]));
+            double* mu = &tiles.mu[tiles.offset(t)];
+            for (int j = 0; j < d; ++j) {
+                const Vec here = Vec::load(mu + j * W);
+                Vec moved = fmadd(c, Vec::all(row.x[j]) - here, here);
+                if constexpr (Divergence::bounded)
+                    moved = min(max(moved, Vec::all(low_[j])), Vec::all(high_[j]));
+                moved.store(mu + j * W);
+            }
+            tiles.refresh(t);
+        }
+        if (g < 1e-60) {  // fold the common factor back before it underflows
+            for (double& weight : r) weight *= g;
+            g = 1;
+        }
+        return largest(largest_step);
+    }
+
+    // Before the move: associations and divergences of a sample that has not been learnt yet.
+    void observe(const Row& row, double total, double w) {
+        const bool measuring = count >= settings.second_axis;
+        const Vec inverse = Vec::all(1 / total), weight = Vec::all(w);
+        const Vec tiny = Vec::all(1e-300);
+        Vec distortion = Vec::all(0.0), plogp = Vec::all(0.0);
+        for (int t = 0; t < tiles.count; ++t) {
+            const int k = t * W;
+            const Vec p = Vec::load(&r[k]) * Vec::load(&e_[k]) * inverse;
+            if (!any_above(p, 1e-9)) continue;  // too little to count in any sum
+            if (measuring) {
+                distortion = fmadd(p, Vec::load(&divergence_[k]), distortion);
+                plogp = fmadd(p, log(max(p, tiny)), plogp);
+            }
+            const double* mu = &tiles.mu[tiles.offset(t)];
+            const double* dual = &u[tiles.offset(t)];
+            Vec partial[2] = {Vec::all(0.0), Vec::all(0.0)};
+            for (int j = 0; j < d; ++j)
+                partial[j & 1] = fmadd(Vec::load(dual + j * W),
+                                       Vec::all(row.x[j]) - Vec::load(mu + j * W), partial[j & 1]);
+            const Vec y = partial[0] + partial[1];
+            const Vec wp = p * weight, py = wp * y, y2 = y * y;
+            double* turned = &sums.turned[tiles.offset(t)];
+            for (int j = 0; j < d; ++j)
+                fmadd(py, Vec::all(row.x[j]) - Vec::load(mu + j * W), Vec::load(turned + j * W))
+                    .store(turned + j * W);
+            if (!measuring) continue;
+            add(sums.p, k, wp);
+            add(sums.p2, k, wp * wp);
+            add(sums.y, k, py);
+            add(sums.y2, k, py * y);
+            add(sums.y4, k, py * y * y2);
+        }
+        if (measuring) {
+            sums.weight += w;
+            sums.distortion += w * sum(distortion);
+            sums.entropy -= w * sum(plogp);
+        }
+    }
+    static void add(Doubles& into, int k, Vec value) { (Vec::load(&into[k]) + value).store(&into[k]); }
+
+    // u = H(mu) a / sqrt(<a, H(mu) a>): <u, x - mu> then has variance lambda along an eigenvector
+    // of C H, and the codevector is unstable below T = lambda (Rose 1998, Theorem 1, for any phi).
+    void aim() {
+        for (int t = 0; t < tiles.count; ++t) {
+            const std::size_t start = tiles.offset(t);
+            Vec norm = Vec::all(0.0);
+            for (int j = 0; j < d; ++j) {
+                const std::size_t k = start + static_cast<std::size_t>(j) * W;
+                const Vec a = Vec::load(&axis[k]);
+                const Vec Ha = Divergence::hessian(Vec::load(&tiles.mu[k])) * a;
+                Ha.store(&u[k]);
+                norm = fmadd(a, Ha, norm);
+            }
+            double scale[W];
+            norm.store(scale);
+            for (double& s : scale) s = s > 0 ? 1 / std::sqrt(s) : 0.0;
+            const Vec factor = Vec::load(scale);
+            for (int j = 0; j < d; ++j) {
+                const std::size_t k = start + static_cast<std::size_t>(j) * W;
+                (Vec::load(&u[k]) * factor).store(&u[k]);
+            }
+        }
+    }
+
+    void turn() {
+        for (int i = 0; i < K; ++i) {  // an axis nothing was seen along stays as it was
+            const std::size_t start = tiles.offset(i / W) + i % W;
+            double squared = 0;
+            for (int j = 0; j < d; ++j) {
+                const double v = sums.turned[start + static_cast<std::size_t>(j) * W];
+                squared += v * v;
+            }
+            if (!(squared > 0)) continue;
+            const double scale = 1 / std::sqrt(squared);
+            for (int j = 0; j < d; ++j) {
+                const std::size_t k = start + static_cast<std::size_t>(j) * W;
+                axis[k] = sums.turned[k] * scale;
+            }
+        }
+        sums.resize(r.size(), axis.size());
+        aim();
+    }
+};
+
+// Everything a caller may hand over in one call: rows in any order, one level per class.
+struct Samples {
+    const char* data;
+    std::ptrdiff_t row_stride, feature_stride;  // in elements
+    bool single_precision;
+    const std::int64_t* order;   // or null: rows as they lie
+    const std::int32_t* classes;  // per row of the array, or null: all of class 0
+    const double* weights;        // per row of the array, or null: all 1
+};
+
+// Presents samples begin..end in order until one of them completes its class's level. Returns the
+// number presented; rows of weight 0 are skipped.
+inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& samples,
+                          std::int64_t begin, std::int64_t end) {
+    const FlushDenormals flush;
+    const std::size_t item = samples.single_precision ? sizeof(float) : sizeof(double);
+    for (std::int64_t k = begin; k < end; ++k) {
+        const std::int64_t row = samples.order ? samples.order[k] : k;
+        const double w = samples.weights ? samples.weights[row] : 1.0;
+        if (w == 0) continue;
+        LevelBase& level = *levels[samples.classes ? samples.classes[row] : 0];
+        level.step({samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
+                    samples.feature_stride, samples.single_precision},
+                   w);
+        if (level.done) return k + 1;
+    }
+    return end;
+}
+
+}  // namespace annealed

@@ -1,0 +1,1 @@
+"""Online deterministic annealing."""

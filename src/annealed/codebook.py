@@ -1,0 +1,171 @@
+"""A codebook between two levels: what is kept, what merges, what splits.
+
+Every function here returns a new codebook; nothing is changed in place. One class at a time:
+codevectors of different classes never meet (see docs/notation.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.divergences import Array, BregmanDivergence
+
+Nodes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Codebook:
+    """Codevectors of one class with everything a level knows about them.
+
+    mu : (K, d), the codevectors
+    rho : (K,), their weights, summing to one
+    axis : (K, d), unit vectors along which each would split
+    aside : (K, d), unit vectors (or zero) towards which the axis last turned
+    critical : (K,), the temperature below which each is unstable (nan before it is measured)
+    error : (K,), the standard error of ``critical``
+    mass : (K,), the association mass ``critical`` rests on
+    node : (K,), the place of each in the tree of splits
+    """
+
+    mu: Array
+    rho: Array
+    axis: Array
+    aside: Array
+    critical: Array
+    error: Array
+    mass: Array
+    node: Nodes
+
+    def __len__(self) -> int:
+        return len(self.mu)
+
+    def take(self, index: NDArray[np.int64]) -> Codebook:
+        return Codebook(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+
+def single(mu: Array, axis: Array) -> Codebook:
+    """One codevector, the root of the tree."""
+    one, unknown = np.ones(1), np.full(1, np.nan)
+    norm = np.sqrt((axis**2).sum())
+    axis = axis / norm if norm > 0 else np.full_like(axis, 1 / np.sqrt(len(axis)))
+    return Codebook(
+        mu=mu[None, :],
+        rho=one,
+        axis=axis[None, :],
+        aside=np.zeros((1, len(mu))),
+        critical=unknown,
+        error=unknown,
+        mass=np.zeros(1),
+        node=np.zeros(1, dtype=np.int64),
+    )
+
+
+def prune(book: Codebook, epsilon_r: float) -> Codebook:
+    """Drop idle codevectors (rho < epsilon_r), never the last one."""
+    keep = np.flatnonzero(book.rho >= epsilon_r)
+    if len(keep) == len(book):
+        return book
+    if len(keep) == 0:
+        keep = np.array([book.rho.argmax()])
+    kept = book.take(keep)
+    return replace(kept, rho=kept.rho / kept.rho.sum())
+
+
+def pooled(book: Codebook, i: int, j: int, divergence: BregmanDivergence) -> Codebook:
+    """Codevectors i and j joined into one that takes the heavier's place.
+
+    The mean is weighted by rho. The critical temperature of the pair is that of the samples of
+    both about their common mean: the pooled variance plus that of the two positions.
+    """
+    if book.rho[j] > book.rho[i]:
+        i, j = j, i
+    rho = book.rho[i] + book.rho[j]
+    share = np.array([book.rho[i], book.rho[j]]) / rho
+    mu = share @ book.mu[[i, j]]
+    mass = book.mass[i] + book.mass[j]
+    # The variance along the axis of the heavier one, in the units of u = H a / sqrt(<a, H a>).
+    product = divergence.hessian_product(mu[None, :], book.axis[[i]])
+    offsets = (book.mu[[i, j]] - mu) @ product[0] / np.sqrt(max(book.axis[i] @ product[0], 1e-300))
+    within = share @ np.nan_to_num(book.critical[[i, j]])
+    critical = within + share @ offsets**2 if mass > 0 else np.nan
+    fields = {name: getattr(book, name).copy() for name in book.__dataclass_fields__}
+    fields["mu"][i], fields["rho"][i] = mu, rho
+    fields["critical"][i], fields["mass"][i] = critical, mass
+    fields["error"][i] = np.sqrt((share**2) @ np.nan_to_num(book.error[[i, j]]) ** 2)
+    keep = np.delete(np.arange(len(book)), j)
+    return Codebook(**fields).take(keep)
+
+
+def split(
+    book: Codebook,
+    chosen: NDArray[np.int64],
+    T: float,
+    divergence: BregmanDivergence,
+    low: Array,
+    high: Array,
+    next_node: int,
+) -> Codebook:
+    """Replace each chosen codevector by two, a step to either side along its axis.
+
+    Near a critical temperature the pair of a Gaussian settles at d(mu, twin) = (T_c - T)/2 from
+    their parent (expand the fixed point of eq. (mu_star) to third order), so that is where the two
+    are put; samples then move them.
+    Node ``next_node + 2 k`` and the one after it are the children of the k-th chosen codevector.
+    """
+    parents = book.take(chosen)
+    Ha = divergence.hessian_product(parents.mu, parents.axis)
+    norm = (parents.axis * Ha).sum(axis=1)
+    gap = np.maximum(np.nan_to_num(parents.critical) - T, 1e-3 * T)
+    step = np.sqrt(gap / norm)[:, None] * parents.axis
+    children = side_by_side(parents, _inside(parents.mu, step, low, high))
+    # A child splits next along the same axis again or across it: start between the two, with
+    # "across" the direction the last power-iteration step turned to.
+    axis = children.axis + children.aside
+    children = replace(
+        children,
+        axis=axis / np.sqrt((axis**2).sum(axis=1, keepdims=True)),
+        critical=np.full(len(children), np.nan),
+        error=np.full(len(children), np.nan),
+        mass=np.zeros(len(children)),
+        node=next_node + np.arange(len(children)),
+    )
+    rest = book.take(np.setdiff1d(np.arange(len(book)), chosen))
+    return _concatenate(rest, children)
+
+
+def side_by_side(book: Codebook, step: Array) -> Codebook:
+    """Each codevector twice, at mu - step and mu + step, with half its weight: 0, 0', 1, 1', ..."""
+    twice = book.take(np.repeat(np.arange(len(book)), 2))
+    sign = np.tile([-1.0, 1.0], len(book))[:, None]
+    return replace(
+        twice, mu=twice.mu + sign * np.repeat(step, 2, axis=0), rho=twice.rho / 2, mass=twice.mass / 2
+    )
+
+
+def perturb(
+    book: Codebook, size: float, divergence: BregmanDivergence, low: Array, high: Array
+) -> Codebook:
+    """The paper's perturbed pairs: mu_i becomes {mu_i - delta, mu_i + delta} along its axis."""
+    norm = (book.axis * divergence.hessian_product(book.mu, book.axis)).sum(axis=1)
+    step = size * np.sqrt(2 / norm)[:, None] * book.axis
+    return side_by_side(book, _inside(book.mu, step, low, high))
+
+
+def _inside(mu: Array, step: Array, low: Array, high: Array) -> Array:
+    """Shorten steps so that mu - step and mu + step stay inside the domain."""
+    room = 0.5 * np.minimum(mu - low, high - mu)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(step != 0, room / np.abs(step), np.inf).min(axis=1, keepdims=True)
+    return step * np.clip(share, 0.0, 1.0)
+
+
+def _concatenate(first: Codebook, second: Codebook) -> Codebook:
+    return Codebook(
+        *(
+            np.concatenate([getattr(first, name), getattr(second, name)])
+            for name in first.__dataclass_fields__
+        )
+    )

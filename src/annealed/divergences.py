@@ -1,0 +1,445 @@
+"""Bregman divergences: phi, its gradient and Hessian, and where they are defined.
+
+A Bregman divergence is ``d(x, mu) = phi(x) - phi(mu) - <grad phi(mu), x - mu>`` for a strictly
+convex phi (the paper's Definition 2). Whatever phi is, the codevector that represents a set of
+samples best is their mean (Theorem 1), which is why annealing needs no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
+
+# Codevectors stay this far inside the domain, relative to the mean of the feature: close enough
+# to the boundary to represent "almost always zero", far enough for log mu to be finite.
+BOUNDARY_FLOOR = 1e-6
+
+
+class BregmanDivergence:
+    """A Bregman divergence of the user's own making.
+
+    Parameters
+    ----------
+    phi : callable
+        ``phi(X) -> (n_samples,)``: the strictly convex function, row by row.
+    gradient : callable
+        ``gradient(X) -> (n_samples, n_features)``: its gradient.
+    domain : tuple (low, high), default=(-inf, inf)
+        The interval every feature lies in. Samples may touch its ends where phi is finite;
+        codevectors stay inside.
+    hessian : callable, optional
+        ``hessian(X) -> (n_samples, n_features)`` for a phi that is a sum over features: its
+        second derivatives. Left out, products with the Hessian are taken by differences of the
+        gradient, which any phi allows.
+    name : str, default="custom"
+        What messages and saved models call it.
+
+    Notes
+    -----
+    It runs in NumPy, one sample at a time: some 20 microseconds per sample where the built-in
+    divergences, which are compiled, take a tenth of one.
+
+    On the first data it meets, phi is checked: finite there, strictly convex between pairs of
+    rows, and with a gradient that agrees with its differences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed import BregmanDivergence, ODAClustering
+    >>> cosh = BregmanDivergence(
+    ...     phi=lambda x: np.cosh(x).sum(axis=1), gradient=np.sinh, hessian=np.cosh, name="cosh"
+    ... )
+    >>> X = np.concatenate([np.random.default_rng(0).normal(m, 0.1, (60, 1)) for m in (-1, 1)])
+    >>> ODAClustering(2, divergence=cosh, random_state=0).fit(X).cluster_centers_.round(1).ravel()
+    array([-1.,  1.])
+    """
+
+    #: which compiled kernel measures it (None: the NumPy one does)
+    kernel: str | None = None
+    #: square root L of a Mahalanobis matrix: the kernel reads x L instead of x
+    matrix: Array | None = None
+    #: whether a sample may lie on the boundary of the domain
+    closed = True
+
+    def __init__(
+        self,
+        phi: Function,
+        gradient: Function,
+        domain: tuple[float, float] = (-np.inf, np.inf),
+        *,
+        hessian: Function | None = None,
+        name: str = "custom",
+    ) -> None:
+        if not (callable(phi) and callable(gradient)):
+            raise TypeError("phi and gradient must be callables that take an array of rows")
+        low, high = domain
+        if not low < high:
+            raise ValueError(f"domain must be (low, high) with low < high, got {domain!r}")
+        self._phi = phi
+        self._gradient = gradient
+        self._hessian = hessian
+        self.low, self.high = float(low), float(high)
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<Bregman divergence {self.name!r}>"
+
+    # -- the function itself -------------------------------------------------------------------
+
+    def phi(self, X: Array) -> Array:
+        """phi of every row, shape (n_samples,)."""
+        return np.asarray(self._phi(X), dtype=float)
+
+    def gradient(self, X: Array) -> Array:
+        """Gradient of phi at every row, shape (n_samples, n_features)."""
+        return np.asarray(self._gradient(X), dtype=float)
+
+    def hessian_diagonal(self, X: Array) -> Array:
+        """Second derivative of phi in every feature, shape (n_samples, n_features)."""
+        if self._hessian is not None:
+            return np.asarray(self._hessian(X), dtype=float)
+        diagonal = np.empty_like(X)
+        for j in range(X.shape[1]):
+            unit = np.zeros_like(X)
+            unit[:, j] = 1.0
+            diagonal[:, j] = self.hessian_product(X, unit)[:, j]
+        return diagonal
+
+    def hessian_product(self, mu: Array, a: Array) -> Array:
+        """H(mu_i) a_i for every row i, shape (n_samples, n_features)."""
+        if self._hessian is not None:
+            return self.hessian_diagonal(mu) * a
+        # Central differences; the step is the cube root of the rounding unit of mu, shortened
+        # where it would leave the domain.
+        norm = np.sqrt((a**2).sum(axis=1, keepdims=True))
+        step = 6e-6 * np.maximum(np.abs(mu).max(axis=1, keepdims=True), 1e-3) / np.where(norm, norm, 1)
+        room = np.minimum(mu - self.low, self.high - mu) / np.where(a, np.abs(a), np.inf)
+        step = np.minimum(step, 0.5 * room.min(axis=1, keepdims=True))
+        difference = self.gradient(mu + step * a) - self.gradient(mu - step * a)
+        return np.asarray(difference / (2 * step))
+
+    def pairwise(self, X: Array, mu: Array) -> Array:
+        """d(x, mu) for every row of X and of mu, shape (n_samples, n_codevectors)."""
+        theta = self.gradient(mu)
+        return self.phi(X)[:, None] - self.phi(mu) - (X @ theta.T - (theta * mu).sum(axis=1))
+
+    # -- where it is defined -------------------------------------------------------------------
+
+    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
+        """Raise ValueError, naming the column and the fix, if a row lies outside the domain."""
+        self._check_interval(X, names)
+        self._check_convexity(np.asarray(X[:256], dtype=float))
+
+    def _check_interval(self, X: NDArray[Any], names: Sequence[str] | None) -> None:
+        lowest, highest = X.min(axis=0), X.max(axis=0)
+        below = lowest < self.low if self.closed else lowest <= self.low
+        above = highest > self.high if self.closed else highest >= self.high
+        for bad, extreme in ((below, lowest), (above, highest)):
+            if bad.any():
+                j = int(np.argmax(bad))
+                name = f"column {j}" if names is None else f"column {j} ({names[j]!r})"
+                raise ValueError(
+                    f"{name} holds {extreme[j]:g}, outside the domain of the {self.name} "
+                    f"divergence, {self._interval()}. {self._remedy()}"
+                )
+
+    def _interval(self) -> str:
+        left, right = ("[", "]") if self.closed else ("(", ")")
+        if np.isinf(self.low):
+            left = "("
+        if np.isinf(self.high):
+            right = ")"
+        return f"{left}{self.low:g}, {self.high:g}{right}"
+
+    def _remedy(self) -> str:
+        return (
+            "Shift or scale that column into it (nothing is clipped for you), or choose another "
+            "divergence, for example 'squared_euclidean'."
+        )
+
+    def _check_convexity(self, X: Array) -> None:
+        values = self.phi(X)
+        if values.shape != (len(X),):
+            raise ValueError(
+                f"phi of {len(X)} rows must have shape ({len(X)},), got {values.shape}"
+            )
+        if not np.isfinite(values).all():
+            row = int(np.argmin(np.isfinite(values)))
+            raise ValueError(f"phi of the {self.name} divergence is {values[row]} at row {row}")
+        Y = X[::-1]
+        apart = np.flatnonzero((X != Y).any(axis=1))
+        if not len(apart):
+            return
+        X, Y, at_x, at_y = X[apart], Y[apart], values[apart], values[::-1][apart]
+        middle = (X + Y) / 2
+        # Rounding of phi itself hides any smaller curvature.
+        slack = 8 * np.finfo(float).eps * (np.abs(at_x) + np.abs(at_y))
+        bulge = (at_x + at_y) / 2 - self.phi(middle)
+        if (bulge < -slack).any():
+            row = int(apart[np.argmin(bulge)])
+            raise ValueError(
+                f"phi of the {self.name} divergence is not strictly convex: between rows {row} and "
+                f"{len(values) - 1 - row} it lies above its chord"
+            )
+        slope = (self.gradient(middle) * (Y - X)).sum(axis=1)
+        step = 1e-4
+        difference = self.phi(middle + step * (Y - X)) - self.phi(middle - step * (Y - X))
+        error = np.abs(difference / (2 * step) - slope)
+        scale = np.abs(slope) + np.abs(at_x - at_y) + np.abs(at_x) + np.abs(at_y)
+        if (error > 1e-3 * scale).any():
+            raise ValueError(
+                f"gradient of the {self.name} divergence does not agree with the differences of phi"
+            )
+
+    def bounds(self, mean: Array) -> tuple[Array, Array]:
+        """Lowest and highest value of a codevector in every feature, inside the domain."""
+        low, high = np.full(len(mean), self.low), np.full(len(mean), self.high)
+        if np.isfinite(self.low):
+            low += BOUNDARY_FLOOR * _positive(mean - self.low)
+        if np.isfinite(self.high):
+            high -= BOUNDARY_FLOOR * _positive(self.high - mean)
+        return low, high
+
+    def unit(self, mean: Array, variance: Array) -> float:
+        """The unit of temperature, trace(H(mean) C): an upper bound of the first critical T."""
+        spread = self._spread(mean, variance)
+        if self._hessian is not None:
+            return float(spread.sum())
+        # Nothing is known of the off-diagonal terms; |H_jk C_jk| is at most the geometric mean.
+        return float(np.sqrt(spread).sum() ** 2)
+
+    def _spread(self, mean: Array, variance: Array) -> Array:
+        low, high = self.bounds(mean)
+        inside = np.clip(mean, low, high)[None, :]
+        return np.where(variance > 0, self.hessian_diagonal(inside)[0] * variance, 0.0)
+
+
+def _positive(distance: Array) -> Array:
+    """Distances to the boundary, with a typical one where a column never leaves it."""
+    positive = distance[distance > 0]
+    return np.where(distance > 0, distance, positive.min() if len(positive) else 1.0)
+
+
+class _Separable(BregmanDivergence):
+    """A built-in divergence: compiled, a sum over features."""
+
+    def __init__(self, name: str, kernel: str, low: float, high: float) -> None:
+        self.name, self.kernel = name, kernel
+        self.low, self.high = low, high
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
+        self._check_interval(X, names)
+
+    def hessian_product(self, mu: Array, a: Array) -> Array:
+        return self.hessian_diagonal(mu) * a
+
+    def unit(self, mean: Array, variance: Array) -> float:
+        return float(self._spread(mean, variance).sum())
+
+
+class SquaredEuclidean(_Separable):
+    """``|x - mu|^2``, phi = <x, x> (the paper's Example 1)."""
+
+    def __init__(self) -> None:
+        super().__init__("squared_euclidean", "squared_euclidean", -np.inf, np.inf)
+
+    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
+        """Any finite row is welcome."""
+
+    def phi(self, X: Array) -> Array:
+        return np.asarray((X**2).sum(axis=1))
+
+    def gradient(self, X: Array) -> Array:
+        return 2 * X
+
+    def hessian_diagonal(self, X: Array) -> Array:
+        return np.full_like(X, 2.0)
+
+    def pairwise(self, X: Array, mu: Array) -> Array:
+        return np.stack([((X - m) ** 2).sum(axis=1) for m in mu], axis=1)
+
+
+class Mahalanobis(SquaredEuclidean):
+    """``(x - mu)' A (x - mu)`` for a symmetric positive definite matrix A.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n_features, n_features)
+        A; the inverse of a covariance matrix gives the classical Mahalanobis distance.
+    """
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        super().__init__()
+        self.name = "mahalanobis"
+        A = np.asarray(matrix, dtype=float)
+        if A.ndim != 2 or A.shape[0] != A.shape[1]:
+            raise ValueError(f"the Mahalanobis matrix must be square, got shape {A.shape}")
+        if not np.allclose(A, A.T):
+            raise ValueError("the Mahalanobis matrix must be symmetric")
+        try:
+            self.matrix = np.linalg.cholesky(A)
+        except np.linalg.LinAlgError:
+            raise ValueError("the Mahalanobis matrix must be positive definite") from None
+        self.A = A
+
+    def __repr__(self) -> str:
+        return f"Mahalanobis(<{len(self.A)} x {len(self.A)} matrix>)"
+
+    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
+        if X.shape[1] != len(self.A):
+            raise ValueError(
+                f"the Mahalanobis matrix is {len(self.A)} x {len(self.A)}, but the data has "
+                f"{X.shape[1]} features"
+            )
+
+    def phi(self, X: Array) -> Array:
+        return np.asarray(((X @ self.A) * X).sum(axis=1))
+
+    def gradient(self, X: Array) -> Array:
+        return np.asarray(2 * (X @ self.A))
+
+    def hessian_product(self, mu: Array, a: Array) -> Array:
+        return np.asarray(2 * (a @ self.A))
+
+    def unit(self, mean: Array, variance: Array) -> float:
+        """2 trace(A C): the variances are those of x L, where A = L L'."""
+        return float(2 * variance.sum())
+
+    def pairwise(self, X: Array, mu: Array) -> Array:
+        return np.stack([(((X - m) @ self.A) * (X - m)).sum(axis=1) for m in mu], axis=1)
+
+
+def _xlog(x: Array, ratio: Array) -> Array:
+    """x log(ratio) with 0 log 0 = 0."""
+    return x * np.log(np.where(x > 0, ratio, 1.0))
+
+
+class IDivergence(_Separable):
+    """``sum x log(x/mu) - x + mu`` for non-negative data such as counts (Example 2)."""
+
+    def __init__(self) -> None:
+        super().__init__("i_divergence", "i_divergence", 0.0, np.inf)
+
+    def _remedy(self) -> str:
+        return (
+            "Use it on counts and other amounts that cannot be negative, unscaled or min-max "
+            "scaled, not standardised; or choose divergence='squared_euclidean'."
+        )
+
+    def phi(self, X: Array) -> Array:
+        return np.asarray(_xlog(X, X).sum(axis=1))
+
+    def gradient(self, X: Array) -> Array:
+        return np.asarray(np.log(X) + 1)
+
+    def hessian_diagonal(self, X: Array) -> Array:
+        return 1 / X
+
+    def pairwise(self, X: Array, mu: Array) -> Array:
+        return np.stack([(_xlog(X, X / m) - X + m).sum(axis=1) for m in mu], axis=1)
+
+
+class KullbackLeibler(IDivergence):
+    """``sum x log(x/mu)`` for rows that are probabilities: non-negative, summing to one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "kullback_leibler"
+
+    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
+        super().check(X, names)
+        total = X.sum(axis=1, dtype=float)
+        tolerance = 1e-4 if X.dtype == np.float32 else 1e-8
+        off = np.abs(total - 1) > tolerance
+        if off.any():
+            row = int(np.argmax(off))
+            raise ValueError(
+                f"row {row} sums to {total[row]:g}, but the kullback_leibler divergence is for rows "
+                "that sum to 1. Divide each row by its sum, or use divergence='i_divergence'."
+            )
+
+
+class ItakuraSaito(_Separable):
+    """``sum x/mu - log(x/mu) - 1`` for positive data such as power spectra."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        super().__init__("itakura_saito", "itakura_saito", 0.0, np.inf)
+
+    def _remedy(self) -> str:
+        return (
+            "It is infinite at 0. Drop or offset such cells, or choose "
+            "divergence='i_divergence', which welcomes zeros."
+        )
+
+    def phi(self, X: Array) -> Array:
+        return np.asarray(-np.log(X).sum(axis=1))
+
+    def gradient(self, X: Array) -> Array:
+        return -1 / X
+
+    def hessian_diagonal(self, X: Array) -> Array:
+        return 1 / X**2
+
+    def pairwise(self, X: Array, mu: Array) -> Array:
+        return np.stack([((X - m) / m - np.log(X / m)).sum(axis=1) for m in mu], axis=1)
+
+
+class Logistic(_Separable):
+    """``sum x log(x/mu) + (1 - x) log((1 - x)/(1 - mu))`` for data between 0 and 1."""
+
+    def __init__(self) -> None:
+        super().__init__("logistic", "logistic", 0.0, 1.0)
+
+    def _remedy(self) -> str:
+        return "Min-max scale that column to [0, 1], or choose divergence='squared_euclidean'."
+
+    def phi(self, X: Array) -> Array:
+        return np.asarray((_xlog(X, X) + _xlog(1 - X, 1 - X)).sum(axis=1))
+
+    def gradient(self, X: Array) -> Array:
+        return np.asarray(np.log(X / (1 - X)))
+
+    def hessian_diagonal(self, X: Array) -> Array:
+        return 1 / (X * (1 - X))
+
+    def pairwise(self, X: Array, mu: Array) -> Array:
+        return np.stack(
+            [
+                (_xlog(X, X / m) + _xlog(1 - X, (1 - X) / (1 - m))).sum(axis=1)
+                for m in mu
+            ],
+            axis=1,
+        )
+
+
+BUILT_IN: dict[str, type[_Separable]] = {
+    "squared_euclidean": SquaredEuclidean,
+    "i_divergence": IDivergence,
+    "kullback_leibler": KullbackLeibler,
+    "itakura_saito": ItakuraSaito,
+    "logistic": Logistic,
+}
+
+
+def get_divergence(divergence: str | BregmanDivergence) -> BregmanDivergence:
+    """The divergence of that name, or the one given."""
+    if isinstance(divergence, BregmanDivergence):
+        return divergence
+    if isinstance(divergence, str) and divergence in BUILT_IN:
+        return BUILT_IN[divergence]()
+    known = ", ".join(repr(name) for name in BUILT_IN)
+    raise ValueError(
+        f"unknown divergence {divergence!r}. Known: {known}, Mahalanobis(matrix), or a "
+        "BregmanDivergence of your own."
+    )

@@ -1,0 +1,139 @@
+"""The compiled kernel: the same functions as `annealed.kernels.reference`, in C++.
+
+It is built twice, for any x86-64-v2 machine and for those with AVX2 and FMA; the faster one that
+this machine can run is chosen here, once, at import.
+
+A Mahalanobis divergence (x - mu)' L L' (x - mu) is the squared Euclidean one of x L. Codevectors
+cross into those coordinates when a level begins and come back when it is read; rows are
+transformed as they are read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed import _core_baseline
+from annealed.divergences import Array, BregmanDivergence
+
+_core: Any = _core_baseline
+if _core_baseline.cpu_has_avx2():
+    from annealed import _core_avx2 as _core
+
+State = dict[str, Any]
+_LEVELS = {
+    "squared_euclidean": _core.SquaredEuclideanLevel,
+    "i_divergence": _core.IDivergenceLevel,
+    "itakura_saito": _core.ItakuraSaitoLevel,
+    "logistic": _core.LogisticLevel,
+}
+
+
+def _embed(divergence: BregmanDivergence, rows: Array) -> Array:
+    inside = rows if divergence.matrix is None else rows @ divergence.matrix
+    return np.ascontiguousarray(inside, dtype=float)
+
+
+def _restore(divergence: BregmanDivergence, rows: Array) -> Array:
+    if divergence.matrix is None:
+        return rows
+    return np.ascontiguousarray(np.linalg.solve(divergence.matrix.T, rows.T).T)
+
+
+def warm_up(divergence: BregmanDivergence, d: int, at_least: int) -> Any:
+    """Start measuring the mean and the variances of a class."""
+    return _core.WarmUp(d, at_least, divergence.matrix)
+
+
+def begin(
+    divergence: BregmanDivergence,
+    mu: Array,
+    rho: Array,
+    axis: Array,
+    settings: dict[str, Any],
+    low: Array,
+    high: Array,
+) -> Any:
+    """Start a level from codevectors, their weights and their split axes."""
+    return _LEVELS[str(divergence.kernel)](
+        _embed(divergence, mu),
+        np.ascontiguousarray(rho, dtype=float),
+        _embed(divergence, axis),
+        settings,
+        low,
+        high,
+        divergence.matrix,
+    )
+
+
+def read(divergence: BregmanDivergence, run: Any) -> State:
+    """State of a level or warm-up, positions in the coordinates of the data.
+
+    The squared deviations of a warm-up stay in those of the kernel, where a Mahalanobis
+    divergence has no cross terms.
+    """
+    state: State = run.state()
+    for name in ("mu", "axis", "turned", "mean", "last"):
+        if name in state:
+            state[name] = _restore(divergence, state[name])
+    return state
+
+
+def learn(
+    runs: list[Any],
+    X: NDArray[Any],
+    order: NDArray[np.int64] | None,
+    classes: NDArray[np.int32] | None,
+    weights: Array | None,
+    begin: int,
+    end: int,
+) -> int:
+    """Present rows begin..end until one completes its class's level; how far it came.
+
+    IN/OUT: ``runs``, one per class, advance in place. The GIL is released.
+    """
+    return int(_core.learn(runs, X, order, classes, weights, begin, end))
+
+
+def divergences(divergence: BregmanDivergence, X: NDArray[Any], mu: Array) -> Array:
+    """d(x, mu) for every row and codevector."""
+    function = getattr(_core, f"divergences_{divergence.kernel}")
+    return np.asarray(function(X, _embed(divergence, mu), divergence.matrix))
+
+
+def assign(
+    divergence: BregmanDivergence, X: NDArray[Any], mu: Array, log_weight: Array, T: float
+) -> NDArray[np.int64]:
+    """Index of the codevector with the largest weight exp(-d/T) for every row (T = 0: nearest)."""
+    function = getattr(_core, f"assign_{divergence.kernel}")
+    return np.asarray(function(X, _embed(divergence, mu), log_weight, T, divergence.matrix))
+
+
+def associate(
+    divergence: BregmanDivergence,
+    X: NDArray[Any],
+    mu: Array,
+    log_weight: Array,
+    T: float,
+    group: NDArray[np.int64],
+    groups: int,
+) -> tuple[Array, Array, Array]:
+    """Per row: posterior of every group, log sum weight exp(-d/T), expected divergence."""
+    function = getattr(_core, f"associate_{divergence.kernel}")
+    result: tuple[Array, Array, Array] = function(
+        X, _embed(divergence, mu), log_weight, T, group, groups, divergence.matrix
+    )
+    return result
+
+
+def hard_sums(
+    divergence: BregmanDivergence, X: NDArray[Any], mu: Array, weights: Array | None
+) -> tuple[Array, Array, NDArray[np.int64], float]:
+    """One pass of hard clustering: weights, sums, labels, total divergence."""
+    function = getattr(_core, f"hard_sums_{divergence.kernel}")
+    weight, total, labels, distortion = function(
+        X, _embed(divergence, mu), weights, divergence.matrix
+    )
+    return weight, _restore(divergence, total), labels, distortion

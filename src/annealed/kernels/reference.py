@@ -1,0 +1,263 @@
+"""The paper's learning rule as it is printed, in NumPy, one sample at a time.
+
+It is the oracle the compiled kernel is tested against, and the engine for divergences that users
+make. It has the same functions as `annealed.kernels.online`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.divergences import Array, BregmanDivergence
+
+State = dict[str, Any]
+
+
+def step_size(settings: dict[str, Any], n: float, w: float) -> float:
+    """The step worth w presentations after n of them: 1 - prod (1 - alpha_{n+k}), k = 1..w."""
+    a, b, alpha_min = settings["a"], settings["b"], settings["alpha_min"]
+    if w == 1:
+        return max(1 / (a + b * (n + 1)), alpha_min)
+    z, s = n + 1 + (a - 1) / b, 1 / b
+    kept = math.lgamma(z + w) - math.lgamma(z + w + s) - math.lgamma(z) + math.lgamma(z + s)
+    return max(-math.expm1(kept), -math.expm1(w * math.log1p(-alpha_min)))
+
+
+class WarmUp:
+    """Mean and per-feature variance of a class before its first level (Welford, weighted)."""
+
+    def __init__(self, d: int, at_least: int, matrix: Array | None) -> None:
+        self.at_least, self.matrix = at_least, matrix
+        self.count, self.weight, self.done = 0, 0.0, False
+        self.mean, self.squares, self.last = np.zeros(d), np.zeros(d), np.zeros(d)
+
+    def step(self, x: Array, w: float) -> None:
+        x = x if self.matrix is None else x @ self.matrix
+        self.weight += w
+        before = x - self.mean
+        self.mean += w / self.weight * before
+        self.squares += w * before * (x - self.mean)
+        self.last[:] = x
+        self.count += 1
+        self.done = self.count >= self.at_least
+
+    def state(self) -> State:
+        return {
+            "mean": self.mean.copy(),
+            "squares": self.squares.copy(),
+            "last": self.last.copy(),
+            "weight": self.weight,
+            "count": self.count,
+            "done": self.done,
+        }
+
+    def restore(self, state: State) -> None:
+        self.__dict__.update({k: v.copy() if isinstance(v, np.ndarray) else v for k, v in state.items()})
+
+
+class Level:
+    """One temperature level: eq. (oda_learning1), (oda_learning2) with (rho, sigma) kept as printed."""
+
+    def __init__(
+        self,
+        divergence: BregmanDivergence,
+        mu: Array,
+        rho: Array,
+        axis: Array,
+        settings: dict[str, Any],
+        low: Array,
+        high: Array,
+    ) -> None:
+        self.divergence, self.settings = divergence, settings
+        self.low, self.high = low, high
+        self.mu, self.rho, self.axis = mu.copy(), rho.copy(), axis.copy()
+        self.sigma = self.rho[:, None] * self.mu
+        self.u = np.zeros_like(self.mu)
+        self.n, self.count, self.streak, self.done = settings["n"], 0, 0, False
+        self._clear_sums()
+
+    def _clear_sums(self) -> None:
+        K = len(self.mu)
+        self.p, self.p2 = np.zeros(K), np.zeros(K)
+        self.y, self.y2, self.y4 = np.zeros(K), np.zeros(K), np.zeros(K)
+        self.turned = np.zeros_like(self.mu)
+        self.weight = self.distortion = self.entropy = 0.0
+
+    def step(self, x: Array, w: float) -> None:
+        settings, T = self.settings, self.settings["T"]
+        if self.count == settings["first_axis"]:
+            self._aim()
+        if self.count == settings["second_axis"]:
+            self._turn()
+        alpha = step_size(settings, self.n, w)
+        self.n += w
+
+        d = np.maximum(self.divergence.pairwise(x[None, :], self.mu)[0], 0.0)
+        with np.errstate(divide="ignore"):
+            exponent = np.log(self.rho) - d / T
+        p = np.exp(exponent - exponent.max())
+        p /= p.sum()
+        if self.count >= settings["first_axis"]:
+            self._observe(x, p, d, w)
+
+        self.rho += alpha * (p - self.rho)
+        self.sigma += alpha * (x * p[:, None] - self.sigma)
+        alive = self.rho > 0
+        self.mu[alive] = np.clip(self.sigma[alive] / self.rho[alive, None], self.low, self.high)
+        self.sigma = self.rho[:, None] * self.mu
+        step = np.divide(alpha * p, self.rho, out=np.zeros_like(p), where=alive)
+
+        self.count += 1
+        self.streak = self.streak + 1 if (step**2 * d).max() < settings["small_step"] else 0
+        self.done = (
+            self.count >= settings["at_least"] and self.streak >= settings["patience"]
+        ) or self.count >= settings["at_most"]
+
+    def _observe(self, x: Array, p: Array, d: Array, w: float) -> None:
+        difference = x - self.mu
+        y = (self.u * difference).sum(axis=1)
+        self.turned += (w * p * y)[:, None] * difference
+        if self.count < self.settings["second_axis"]:
+            return
+        self.p += w * p
+        self.p2 += (w * p) ** 2
+        self.y += w * p * y
+        self.y2 += w * p * y**2
+        self.y4 += w * p * y**4
+        self.weight += w
+        self.distortion += w * float(p @ d)
+        self.entropy -= w * float(p @ np.log(np.where(p > 0, p, 1.0)))
+
+    def _aim(self) -> None:
+        """u = H a / sqrt(<a, H a>): the variance of <u, x - mu> is the critical temperature."""
+        product = self.divergence.hessian_product(self.mu, self.axis)
+        norm = np.sqrt((self.axis * product).sum(axis=1, keepdims=True))
+        self.u = np.divide(product, norm, out=np.zeros_like(product), where=norm > 0)
+
+    def _turn(self) -> None:
+        norm = np.sqrt((self.turned**2).sum(axis=1))
+        seen = norm > 0
+        self.axis[seen] = self.turned[seen] / norm[seen, None]
+        self._clear_sums()
+        self._aim()
+
+    _arrays = ("mu", "axis", "u", "p", "p2", "y", "y2", "y4", "turned")
+    _numbers = ("n", "count", "streak", "done", "weight", "distortion", "entropy")
+
+    def state(self) -> State:
+        state: State = {name: getattr(self, name).copy() for name in self._arrays}
+        state |= {name: getattr(self, name) for name in self._numbers}
+        return state | {"r": self.rho.copy(), "g": 1.0}
+
+    def restore(self, state: State) -> None:
+        for name in self._arrays:
+            setattr(self, name, np.array(state[name]))
+        for name in self._numbers:
+            setattr(self, name, state[name])
+        self.rho = np.array(state["r"]) * state["g"]
+        self.sigma = self.rho[:, None] * self.mu
+
+
+def warm_up(divergence: BregmanDivergence, d: int, at_least: int) -> WarmUp:
+    return WarmUp(d, at_least, divergence.matrix)
+
+
+def begin(
+    divergence: BregmanDivergence,
+    mu: Array,
+    rho: Array,
+    axis: Array,
+    settings: dict[str, Any],
+    low: Array,
+    high: Array,
+) -> Level:
+    return Level(divergence, mu, rho, axis, settings, low, high)
+
+
+def read(divergence: BregmanDivergence, run: WarmUp | Level) -> State:
+    state = run.state()
+    if divergence.matrix is not None and "mean" in state:
+        for name in ("mean", "last"):
+            state[name] = np.linalg.solve(divergence.matrix.T, state[name])
+    return state
+
+
+def learn(
+    runs: list[Any],
+    X: NDArray[Any],
+    order: NDArray[np.int64] | None,
+    classes: NDArray[np.int32] | None,
+    weights: Array | None,
+    begin: int,
+    end: int,
+) -> int:
+    for k in range(begin, end):
+        row = k if order is None else int(order[k])
+        w = 1.0 if weights is None else float(weights[row])
+        if w == 0:
+            continue
+        run = runs[0 if classes is None else classes[row]]
+        run.step(np.asarray(X[row], dtype=float), w)
+        if run.done:
+            return k + 1
+    return end
+
+
+def divergences(divergence: BregmanDivergence, X: NDArray[Any], mu: Array) -> Array:
+    return np.maximum(divergence.pairwise(np.asarray(X, dtype=float), mu), 0.0)
+
+
+def _exponent(d: Array, log_weight: Array, T: float) -> Array:
+    """log_weight - d/T, or at T = 0 zero for the nearest and -inf for the rest."""
+    if T > 0:
+        return log_weight - d / T
+    exponent = np.full_like(d, -np.inf)
+    exponent[np.arange(len(d)), d.argmin(axis=1)] = 0.0
+    return exponent
+
+
+def assign(
+    divergence: BregmanDivergence, X: NDArray[Any], mu: Array, log_weight: Array, T: float
+) -> NDArray[np.int64]:
+    return _exponent(divergences(divergence, X, mu), log_weight, T).argmax(axis=1)
+
+
+def associate(
+    divergence: BregmanDivergence,
+    X: NDArray[Any],
+    mu: Array,
+    log_weight: Array,
+    T: float,
+    group: NDArray[np.int64],
+    groups: int,
+) -> tuple[Array, Array, Array]:
+    d = divergences(divergence, X, mu)
+    exponent = _exponent(d, log_weight, T)
+    highest = exponent.max(axis=1, keepdims=True)
+    e = np.exp(exponent - highest)
+    total = e.sum(axis=1, keepdims=True)
+    p = e / total
+    posterior = p @ (group[:, None] == np.arange(groups))
+    log_total = (highest + np.log(total))[:, 0] if T > 0 else np.full(len(d), -np.inf)
+    return posterior, log_total, (p * d).sum(axis=1)
+
+
+def hard_sums(
+    divergence: BregmanDivergence, X: NDArray[Any], mu: Array, weights: Array | None
+) -> tuple[Array, Array, NDArray[np.int64], float]:
+    d = divergences(divergence, X, mu)
+    labels = d.argmin(axis=1)
+    w = np.ones(len(d)) if weights is None else weights
+    member = (labels[:, None] == np.arange(len(mu))) * w[:, None]
+    nearest = d[np.arange(len(d)), labels]
+    return member.sum(axis=0), member.T @ np.asarray(X, dtype=float), labels, float(w @ nearest)
+
+
+__all__ = [
+    "assign", "associate", "begin", "divergences", "hard_sums", "learn", "read", "warm_up",
+]  # fmt: skip
+

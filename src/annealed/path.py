@@ -1,0 +1,274 @@
+"""The annealing path: every level from one codevector to the coldest, and the tree of splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.divergences import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A finished level: the model at one temperature.
+
+    Attributes
+    ----------
+    temperature : float
+        T.
+    codevectors : ndarray of shape (K, d)
+        mu_i.
+    weights : ndarray of shape (K,)
+        rho_i, summing to one within each class.
+    classes : ndarray of shape (K,)
+        c_i, as indices into the estimator's ``classes_`` (all 0 in clustering).
+    nodes : ndarray of shape (K,)
+        The place of each codevector in the tree of splits.
+    parents : ndarray of shape (K,)
+        For each codevector the index, in the level before, of the one it comes from (-1 at the top).
+    samples : int
+        Samples observed from the start to the end of this level.
+    distortion, entropy : float
+        D and H of eq. (F), estimated from the level's own samples before each was learnt.
+    score : float
+        Minus the distortion in clustering, accuracy in classification.
+    """
+
+    temperature: float
+    codevectors: Array
+    weights: Array
+    classes: Integers
+    nodes: Integers
+    parents: Integers
+    samples: int
+    distortion: float
+    entropy: float
+    score: float
+
+    @property
+    def n_codevectors(self) -> int:
+        """K."""
+        return len(self.codevectors)
+
+    @property
+    def free_energy(self) -> float:
+        """F = D - T H."""
+        return self.distortion - self.temperature * self.entropy
+
+    def __repr__(self) -> str:
+        return f"<Level T={self.temperature:.4g} K={self.n_codevectors}>"
+
+
+@dataclass(frozen=True)
+class Split:
+    """One bifurcation: a codevector became two.
+
+    ``critical_temperature`` is the estimate from the variance of its samples; ``level`` is the
+    index of the first level on which the two stand apart. Nodes are numbered within a class.
+    """
+
+    class_index: int
+    parent: int
+    children: tuple[int, int]
+    critical_temperature: float
+    level: int
+
+
+class AnnealingPath(Sequence[Level]):
+    """The levels of an annealing, hottest first, and how the codevectors of one come from another.
+
+    Parameters
+    ----------
+    levels : sequence of Level
+    splits : sequence of Split
+
+    Examples
+    --------
+    >>> from annealed import ODAClustering
+    >>> from sklearn.datasets import load_iris
+    >>> path = ODAClustering(random_state=0).fit(load_iris().data).path_
+    >>> path[0].n_codevectors
+    1
+    >>> path.codebook(3).codevectors.shape
+    (3, 4)
+    """
+
+    def __init__(self, levels: Sequence[Level], splits: Sequence[Split]) -> None:
+        self.levels = tuple(levels)
+        self.splits = tuple(splits)
+
+    @overload
+    def __getitem__(self, index: int) -> Level: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Level, ...]: ...
+    def __getitem__(self, index: int | slice) -> Level | tuple[Level, ...]:
+        return self.levels[index]
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __iter__(self) -> Iterator[Level]:
+        return iter(self.levels)
+
+    def __repr__(self) -> str:
+        if not self.levels:
+            return "<AnnealingPath, no level finished yet>"
+        first, last = self.levels[0], self.levels[-1]
+        return (
+            f"<AnnealingPath of {len(self)} levels, T {first.temperature:.3g} to "
+            f"{last.temperature:.3g}, K {first.n_codevectors} to {last.n_codevectors}>"
+        )
+
+    @property
+    def temperatures(self) -> Array:
+        """T of every level."""
+        return np.array([level.temperature for level in self])
+
+    @property
+    def n_codevectors(self) -> Integers:
+        """K of every level."""
+        return np.array([level.n_codevectors for level in self], dtype=np.int64)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per level: T, K, samples, D, H, F, score (needs pandas)."""
+        import pandas as pd
+
+        columns = {
+            "temperature": "temperature",
+            "n_codevectors": "n_codevectors",
+            "samples": "samples",
+            "distortion": "distortion",
+            "entropy": "entropy",
+            "free_energy": "free_energy",
+            "score": "score",
+        }
+        frame = pd.DataFrame(
+            {name: [getattr(level, field) for level in self] for name, field in columns.items()}
+        )
+        frame.index.name = "level"
+        return frame
+
+    # -- the tree ------------------------------------------------------------------------------
+
+    @cached_property
+    def ordered_splits(self) -> tuple[tuple[Split, float], ...]:
+        """Splits from the hottest to the coldest, each with the temperature it counts at.
+
+        A split counts at its critical temperature, but never above its parent's: a structure that
+        was noticed late is put where it belongs. This is the order that makes the tree binary and
+        gives every K a place on the path.
+        """
+        counted: dict[tuple[int, int], float] = {}
+        rows = []
+        for place, split in enumerate(self._lasting_splits):
+            T = split.critical_temperature
+            if not np.isfinite(T):
+                T = self.levels[split.level].temperature
+            T = min(T, counted.get((split.class_index, split.parent), np.inf))
+            for child in split.children:
+                counted[split.class_index, child] = T
+            rows.append((-T, place, split))
+        return tuple((split, -T) for T, _, split in sorted(rows, key=lambda row: row[:2]))
+
+    @cached_property
+    def _lasting_splits(self) -> tuple[Split, ...]:
+        """Splits of which both sides live on to the coldest level."""
+        if not self.levels:
+            return ()
+        last = self.levels[-1]
+        alive = set(zip(last.classes.tolist(), last.nodes.tolist(), strict=True))
+        lasting = []
+        for split in reversed(self.splits):  # children split after their parents
+            sides = [(split.class_index, child) in alive for child in split.children]
+            if all(sides):
+                lasting.append(split)
+            if any(sides):
+                alive.add((split.class_index, split.parent))
+        return tuple(reversed(lasting))
+
+    def persistence(self) -> Array:
+        """For K = 1, 2, ...: over how long a stretch of log T the path has K codevectors.
+
+        Entry K - 1 belongs to K. The stretch of the coldest K ends with the path.
+        """
+        if not self.levels:
+            return np.empty(0)
+        groups = len(np.unique(self.levels[0].classes))
+        at = [T for _, T in self.ordered_splits]
+        edges = np.array([max(self.levels[0].temperature, *at[:1]), *at, self.levels[-1].temperature])
+        edges = np.minimum.accumulate(np.maximum(edges, self.levels[-1].temperature))
+        return np.concatenate([np.zeros(groups - 1), np.log(edges[:-1] / edges[1:])])
+
+    def codebook(self, n_codevectors: int) -> Level:
+        """The model with exactly that many codevectors.
+
+        It is the coldest level with that many, if one has just them; otherwise the first on which
+        the wanted splits have all happened, with the later ones undone.
+        """
+        first = len(np.unique(self.levels[0].classes)) if self.levels else 0
+        used = n_codevectors - first
+        if not 0 <= used <= len(self.ordered_splits):
+            raise ValueError(
+                f"no model with {n_codevectors} codevectors on this path: it has {first} to "
+                f"{first + len(self.ordered_splits)}"
+            )
+        applied = [split for split, _ in self.ordered_splits[:used]]
+        start = max((split.level for split in applied), default=0)
+        level = self.levels[start]
+        for colder in self.levels[start:]:
+            if colder.n_codevectors != n_codevectors:
+                break
+            level = colder
+        return self._grouped(level, {(split.class_index, split.parent) for split in applied})
+
+    def _grouped(self, level: Level, inner: set[tuple[int, int]]) -> Level:
+        """The level with all splits undone but those of the ``inner`` nodes."""
+        mother = {
+            (split.class_index, child): (split.class_index, split.parent)
+            for split in self.splits
+            for child in split.children
+        }
+
+        def leaf(node: tuple[int, int]) -> tuple[int, int]:
+            while node in mother and mother[node] not in inner:
+                node = mother[node]
+            return node
+
+        leaves = [leaf(node) for node in zip(level.classes.tolist(), level.nodes.tolist(), strict=True)]
+        groups = sorted(set(leaves))
+        if len(groups) == level.n_codevectors:
+            return level
+        group = np.array([groups.index(node) for node in leaves])
+        member = (group[:, None] == np.arange(len(groups))) * level.weights[:, None]
+        weights = member.sum(axis=0)
+        first = np.array([int(np.flatnonzero(group == g)[0]) for g in range(len(groups))])
+        return Level(
+            temperature=level.temperature,
+            codevectors=(member.T @ level.codevectors) / weights[:, None],
+            weights=weights,
+            classes=level.classes[first],
+            nodes=np.array([node for _, node in groups], dtype=np.int64),
+            parents=level.parents[first],
+            samples=level.samples,
+            distortion=np.nan,
+            entropy=np.nan,
+            score=np.nan,
+        )
+
+    def at_temperature(self, temperature: float) -> Level:
+        """The coldest level that is not below the temperature (the first one if all are)."""
+        if temperature <= 0:
+            raise ValueError(f"temperature must be positive, got {temperature!r}")
+        fits = np.flatnonzero(self.temperatures >= temperature * (1 - 1e-12))
+        return self.levels[int(fits[-1])] if len(fits) else self.levels[0]
+
