@@ -123,6 +123,7 @@ void define_level(nb::module_& m, const char* name) {
                  state["g"] = level.g;
                  state["n"] = level.n;
                  state["count"] = level.count;
+                 state["seen"] = level.seen;
                  state["streak"] = level.streak;
                  state["done"] = level.done;
                  state["weight"] = level.sums.weight;
@@ -159,6 +160,7 @@ void define_level(nb::module_& m, const char* name) {
                  level.g = nb::cast<double>(state["g"]);
                  level.n = nb::cast<double>(state["n"]);
                  level.count = nb::cast<std::int64_t>(state["count"]);
+                 level.seen = nb::cast<double>(state["seen"]);
                  level.streak = nb::cast<int>(state["streak"]);
                  level.done = nb::cast<bool>(state["done"]);
                  level.sums.weight = nb::cast<double>(state["weight"]);
@@ -268,6 +270,7 @@ NB_MODULE(ANNEALED_MODULE, m) {
 
     nb::class_<LevelBase>(m, "Level")
         .def_ro("count", &LevelBase::count)
+        .def_ro("seen", &LevelBase::seen)
         .def_ro("done", &LevelBase::done);
     nb::class_<WarmUp, LevelBase>(m, "WarmUp")
         .def("__init__",
@@ -281,7 +284,9 @@ NB_MODULE(ANNEALED_MODULE, m) {
                  state["mean"] = copy_out(self.mean.data(), self.mean.size());
                  state["squares"] = copy_out(self.squares.data(), self.squares.size());
                  state["last"] = copy_out(self.last.data(), self.last.size());
-                 state["weight"] = self.weight;
+                 state["lowest"] = copy_out(self.lowest.data(), self.lowest.size());
+                 state["highest"] = copy_out(self.highest.data(), self.highest.size());
+                 state["seen"] = self.seen;
                  state["count"] = self.count;
                  state["done"] = self.done;
                  return state;
@@ -296,7 +301,9 @@ NB_MODULE(ANNEALED_MODULE, m) {
             values("mean", self.mean);
             values("squares", self.squares);
             values("last", self.last);
-            self.weight = nb::cast<double>(state["weight"]);
+            values("lowest", self.lowest);
+            values("highest", self.highest);
+            self.seen = nb::cast<double>(state["seen"]);
             self.count = nb::cast<std::int64_t>(state["count"]);
             self.done = nb::cast<bool>(state["done"]);
         });

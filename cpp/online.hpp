@@ -71,6 +71,7 @@ inline double step_size(const LevelSettings& s, double n, double w) {
 class LevelBase {
 public:
     std::int64_t count = 0;  // samples learnt
+    double seen = 0;         // their weight
     bool done = false;
     virtual ~LevelBase() = default;
     virtual void step(const RowPointer& row, double w) = 0;
@@ -89,23 +90,25 @@ class WarmUp final : public LevelBase {
 public:
     int d;
     std::int64_t at_least;
-    double weight = 0;
-    Doubles mean, squares, last;  // squares: sum of w (x - mean)^2; last: the latest sample
+    // squares: sum of w (x - mean)^2; last: the latest sample; lowest, highest: the range
+    Doubles mean, squares, last, lowest, highest;
 
     WarmUp(int d_, std::int64_t at_least_, const double* matrix)
         : d(d_), at_least(at_least_), mean(d_), squares(d_), last(d_),
+          lowest(d_, infinity), highest(d_, -infinity),
           matrix_(matrix ? Doubles(matrix, matrix + static_cast<std::size_t>(d_) * d_) : Doubles()),
           reader_(d_, matrix ? matrix_.data() : nullptr) {}
     WarmUp(const WarmUp&) = delete;
     void step(const RowPointer& pointer, double w) override {
         const Row row = read_row(reader_, pointer);
-        weight += w;
-        const double share = w / weight;
+        const double share = w / seen;
         for (int j = 0; j < d; ++j) {
             const double before = row.x[j] - mean[j];
             mean[j] += share * before;
             squares[j] += w * before * (row.x[j] - mean[j]);
             last[j] = row.x[j];
+            lowest[j] = std::min(lowest[j], row.x[j]);
+            highest[j] = std::max(highest[j], row.x[j]);
         }
         done = ++count >= at_least;
     }
@@ -358,6 +361,7 @@ inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& 
         const double w = samples.weights ? samples.weights[row] : 1.0;
         if (w == 0) continue;
         LevelBase& level = *levels[samples.classes ? samples.classes[row] : 0];
+        level.seen += w;
         level.step({samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
                     samples.feature_stride, samples.single_precision},
                    w);

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,23 +28,29 @@ from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level, Split
 
-NEVER = np.iinfo(np.int64).max
-# Rows presented per call of the kernel are limited by work, so that Ctrl-C is heard in time.
+Integers = NDArray[np.int64]
+
+NEVER = int(np.iinfo(np.int64).max)
+# Multiplications per call of the kernel, so that Ctrl-C is heard in time.
 WORK_PER_CALL = 20_000_000
+# In `fit`, means and variances are taken over at most this many samples of a class.
+WARM_UP_SAMPLES = 20_000
+# A ladder that must grow to a given K goes on below T_min, but not below this part of T_0.
+COLDEST = 1e-9
 
 
 @dataclass(frozen=True)
 class Schedule:
     """Every number that decides how a class is annealed.
 
-    ``absolute`` thresholds (epsilon_c, epsilon_n, delta) are the paper's constants times
-    Delta_S d; otherwise they are multiples of T (delta: of its square root).
+    Thresholds epsilon_c and epsilon_n are multiples of T, delta of its square root. With
+    ``paper`` they are, like T_max and T_min, multiples of Delta_S d instead, the paper's units.
     """
 
     split: str = "variance"
     T_max: float | None = None
     T_min: float | None = None
-    gamma: float = 0.8
+    gamma: float = 0.9
     K_max: int = 100
     stop_at: int | None = None  # grow to exactly this many codevectors, then cool on
     epsilon_c: float = 0.01
@@ -52,12 +59,13 @@ class Schedule:
     delta: float = 0.1
     alpha: tuple[float, float] = (1.0, 0.9)
     alpha_min: float = 0.0
-    samples_per_codevector: int = 20
+    samples_per_codevector: int = 100
     patience: int = 5
-    absolute: bool = False
-    # Weight of the level before, in samples per codevector, when the step size starts anew.
-    memory: float = 1.0
-    splitting: bool = True
+    paper: bool = False
+
+    def grows(self, book: Codebook) -> bool:
+        """Whether codevectors of this codebook may still split and merge."""
+        return self.stop_at is None or len(book) < self.stop_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,19 +85,18 @@ class ClassAnnealer:
         self.divergence = divergence
         self.kernel = kernel_for(divergence)
         self.d = d
-        self.warm_up = warm_up
-        self.weight = 0.0  # total sample weight seen
-        self.samples = 0  # learnt in finished levels
+        self.warm_up = warm_up  # samples that decide the unit of temperature
+        self.weight = 0.0  # sample weight seen before the current run
+        self.samples = 0  # samples learnt before the current run
         self.rung: int | None = None  # k of T_k; None while warming up
         self.first_rung = 0
         self.tracking = False
+        self.paired = False  # whether the current level carries perturbed twins
         self.levels: dict[int, ClassLevel] = {}
         self.splits: list[Split] = []
         self.next_node = 1
-        self.low = np.full(d, -np.inf)
-        self.high = np.full(d, np.inf)
         self.book: Codebook | None = None  # as the current level began
-        self.run: Any = self.kernel.warm_up(divergence, d, warm_up)
+        self.run: Any = self._new_run()
 
     def copy(self) -> ClassAnnealer:
         """A twin that shares what never changes (finished levels, splits)."""
@@ -114,48 +121,67 @@ class ClassAnnealer:
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        saved = state.pop("run")
+        saved = state["run"]
         self.__dict__.update(state)
         self.kernel = kernel_for(self.divergence)
         self.run = self._new_run()
         self.run.restore(saved)
 
+    def read(self) -> dict[str, Any]:
+        """State of the current run."""
+        state: dict[str, Any] = self.kernel.read(self.divergence, self.run)
+        return state
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all samples of the class so far."""
+        return float(self.weight + self.run.seen)
+
     # -- warming up ----------------------------------------------------------------------------
 
-    def moments(self) -> tuple[Array, Array]:
-        """Mean and per-feature variance of the warm-up samples."""
-        state = self.kernel.read(self.divergence, self.run)
-        return state["mean"], state["squares"] / max(state["weight"], 1e-300)
-
     def unit(self) -> float:
-        """Unit of temperature of the class: trace(H(mean) C)."""
-        return self.divergence.unit(*self.moments())
+        """Unit of temperature of the class, trace(H(mean) C), from the warm-up so far."""
+        state = self.read()
+        return self.divergence.unit(state["mean"], state["squares"] / max(state["seen"], 1e-300))
+
+    def spread(self) -> float:
+        """Delta_S of the paper: the longest edge of the box around the warm-up samples."""
+        state = self.run.state()
+        return float((state["highest"] - state["lowest"]).max())
+
+    def warm_up_longer(self) -> None:
+        """Identical samples so far: there is nothing to anneal yet."""
+        self.warm_up *= 2
+        seen = self.run.state()
+        self.run = self._new_run()
+        self.run.restore({**seen, "done": False})
 
     def enter(self, rung: int, T: float, schedule: Schedule) -> None:
         """Leave the warm-up: one codevector at the mean, on the first rung above T_c."""
-        state = self.kernel.read(self.divergence, self.run)
-        mean = state["mean"]
-        self.low, self.high = self.divergence.bounds(mean)
-        mean = np.clip(mean, self.low, self.high)
-        self.samples += state["count"]
+        state = self.read()
+        self.low, self.high = self.divergence.bounds(state["mean"])
+        self.variance = state["squares"] / state["seen"]
+        self.mean = np.clip(state["mean"], self.low, self.high)
         self.first_rung = rung
-        self.begin(cold.single(mean, state["last"] - mean), rung, T, schedule)
+        self.begin(cold.single(self.mean, state["last"] - self.mean), rung, T, schedule)
 
     # -- levels --------------------------------------------------------------------------------
 
     def begin(self, book: Codebook, rung: int, T: float, schedule: Schedule) -> None:
         """Start the level at T_k from a codebook."""
+        self.weight += self.run.seen
+        self.samples += self.run.count
         self.rung, self.temperature = rung, T
-        if schedule.split == "perturb" and schedule.splitting and not self.tracking:
-            size = schedule.delta if schedule.absolute else schedule.delta * math.sqrt(T)
+        self.paired = schedule.split == "perturb" and schedule.grows(book) and not self.tracking
+        if self.paired:
+            size = schedule.delta * (1.0 if schedule.paper else math.sqrt(T))
             book = cold.perturb(book, size, self.divergence, self.low, self.high)
         self.book = book
         K = len(book)
         at_least = schedule.samples_per_codevector * K
-        unit = 1.0 if schedule.absolute else T
         self.run_settings = {
             "T": T,
-            "small_step": schedule.epsilon_c * unit,
+            "small_step": schedule.epsilon_c * (1.0 if schedule.paper else T),
             "a": schedule.alpha[0],
             "b": schedule.alpha[1],
             "alpha_min": schedule.alpha_min,
@@ -164,72 +190,81 @@ class ClassAnnealer:
             "at_least": NEVER if self.tracking else at_least,
             "at_most": NEVER if self.tracking else max(50 * at_least, 1000),
             "patience": schedule.patience,
-            "n": schedule.memory * K,
+            # The level before counts as one sample per codevector: the step size starts anew,
+            # but no codevector jumps onto the first sample it meets.
+            "n": float(K),
         }
         self.run = self._new_run()
 
     def measured(self) -> Codebook:
         """The codebook as the level has learnt it, with its critical temperatures."""
         assert self.book is not None
-        state = self.kernel.read(self.divergence, self.run)
+        state = self.read()
         mass = state["p"]
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = state["y"] / mass
             second = state["y2"] / mass
-            variance = second - mean**2
-            effective = mass**2 / state["p2"]
-            error = np.sqrt(np.maximum(state["y4"] / mass - second**2, 0.0) / effective)
+            error = np.sqrt(np.maximum(state["y4"] / mass - second**2, 0.0) * state["p2"]) / mass
             turned = state["turned"] / np.sqrt((state["turned"] ** 2).sum(axis=1, keepdims=True))
             axis = np.where(np.isfinite(turned), turned, state["axis"])
             aside = axis - (axis * state["axis"]).sum(axis=1, keepdims=True) * state["axis"]
             aside /= np.sqrt((aside**2).sum(axis=1, keepdims=True))
+        rho = state["r"] * state["g"]
         return replace(
             self.book,
             mu=state["mu"],
-            rho=state["r"] * state["g"],
+            rho=rho / rho.sum(),
             axis=axis,
             aside=np.nan_to_num(aside),
-            critical=variance,
+            critical=second - mean**2,
             error=error,
             mass=mass,
+            node=self.book.node.copy(),
         )
 
     def close(self, schedule: Schedule) -> ClassLevel:
         """Finish the level: merge, prune, and say what came out."""
         state = self.run.state()
         book = self.measured()
-        assert self.rung is not None
-        if schedule.split == "perturb" and schedule.splitting:
+        assert self.book is not None
+        if self.paired:
             book = self._pairs(book, schedule)
-        book = self._merge(cold.prune(book, schedule.epsilon_r), schedule)
-        self.samples += state["count"]
-        weight = max(state["weight"], 1e-300)
-        seen = state["weight"] > 0
+        if schedule.grows(book):
+            book = self._merge(cold.prune(book, schedule.epsilon_r), schedule)
+        weight = state["weight"]
         return ClassLevel(
             book=book,
-            samples=self.samples,
-            distortion=state["distortion"] / weight if seen else math.nan,
-            entropy=state["entropy"] / weight if seen else math.nan,
+            samples=self.samples + state["count"],
+            distortion=state["distortion"] / weight if weight > 0 else math.nan,
+            entropy=state["entropy"] / weight if weight > 0 else math.nan,
         )
+
+    def _threshold(self, schedule: Schedule) -> float:
+        return schedule.epsilon_n * (1.0 if schedule.paper else self.temperature)
 
     def _pairs(self, book: Codebook, schedule: Schedule) -> Codebook:
         """Perturbed twins (2i, 2i + 1): one codevector again, or a split."""
-        threshold = schedule.epsilon_n * (1.0 if schedule.absolute else self.temperature)
-        apart = np.diag(self.kernel.divergences(self.divergence, book.mu[0::2], book.mu[1::2]))
-        for i in reversed(range(len(book) // 2)):
-            whole = cold.pooled(book, 2 * i, 2 * i + 1, self.divergence)
-            if apart[i] < threshold:
-                book = whole
-                continue
-            self._record(int(book.node[2 * i]), float(whole.critical[2 * i]))
-            book.node[2 * i : 2 * i + 2] = self.splits[-1].children
+        pairs = range(len(book) // 2)
+        distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
+        whole = [cold.pooled(book, 2 * i, 2 * i + 1, self.divergence) for i in pairs]
+        apart = [i for i in pairs if distance[2 * i, 2 * i + 1] >= self._threshold(schedule)]
+        apart.sort(key=lambda i: -np.nan_to_num(whole[i].critical[2 * i]))
+        if schedule.stop_at is not None:
+            apart = apart[: schedule.stop_at - len(pairs)]
+        assert self.rung is not None
+        for i in apart:
+            critical = float(whole[i].critical[2 * i])
+            book.node[[2 * i, 2 * i + 1]] = self._record(int(book.node[2 * i]), critical, self.rung)
+        for i in reversed(pairs):
+            if i not in apart:
+                book = cold.pooled(book, 2 * i, 2 * i + 1, self.divergence)
         return book
 
-    def _record(self, parent: int, critical: float) -> None:
-        assert self.rung is not None
+    def _record(self, parent: int, critical: float, rung: int) -> tuple[int, int]:
         children = (self.next_node, self.next_node + 1)
         self.next_node += 2
-        self.splits.append(Split(0, parent, children, critical, self.rung))
+        self.splits.append(Split(0, parent, children, critical, rung))
+        return children
 
     def _merge(self, book: Codebook, schedule: Schedule) -> Codebook:
         """Join codevectors that are one at this temperature, the closest first.
@@ -237,47 +272,72 @@ class ClassAnnealer:
         Two that were just split rest closer together than strangers do (0.5 T apart at 0.8 T_c for
         a Gaussian), so siblings get the finer threshold.
         """
-        if len(book) == 1 or not schedule.splitting:
-            return book
-        unit = schedule.epsilon_n * (1.0 if schedule.absolute else self.temperature)
+        threshold = self._threshold(schedule)
+        stranger = threshold if schedule.paper else 5 * threshold
+        family = {child: split for split in self.splits for child in split.children}
         while len(book) > 1:
             distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
-            family = {child: split for split in self.splits for child in split.children}
-            mother = np.array([family[n].parent if n in family else -1 for n in book.node])
+            mother = np.array([family[n].parent if n in family else -1 for n in book.node.tolist()])
             siblings = (mother[:, None] == mother) & (mother >= 0)
-            limit = np.where(siblings, unit, unit if schedule.absolute else 5 * unit)
-            ratio = distance / limit
+            ratio = distance / np.where(siblings, threshold, stranger)
             np.fill_diagonal(ratio, np.inf)
-            i, j = np.unravel_index(ratio.argmin(), ratio.shape)
-            if ratio[i, j] >= 1:
+            i, j = sorted(int(k) for k in np.unravel_index(ratio.argmin(), ratio.shape))
+            if min(ratio[i, j], ratio[j, i]) >= 1:
                 break
-            i, j = min(i, j), max(i, j)
-            undone = family[int(book.node[i])] if siblings[i, j] else None
-            heavier = i if book.rho[i] >= book.rho[j] else j
-            if undone is not None:  # the split is taken back
-                self.splits.remove(undone)
-                book.node[heavier] = undone.parent
-            book = cold.pooled(book, int(i), int(j), self.divergence)
+            if siblings[i, j]:  # the split is taken back: nobody descends from it
+                book.node[[i, j]] = family[int(book.node[i])].parent
+            book = cold.pooled(book, i, j, self.divergence)
         return book
 
     def next_codebook(self, level: ClassLevel, T: float, schedule: Schedule) -> Codebook:
-        """The codebook the next level starts from: unstable codevectors have split."""
+        """The codebook the next level starts from: what is unstable at T has split."""
         book = level.book
-        if schedule.split == "perturb" or not schedule.splitting:
+        if schedule.split == "perturb" or not schedule.grows(book):
             return book
-        assert self.rung is not None
         unstable = np.flatnonzero(book.critical - book.error > T)
         unstable = unstable[np.argsort(-book.critical[unstable], kind="stable")]
         if schedule.stop_at is not None:
-            unstable = unstable[: max(schedule.stop_at - len(book), 0)]
+            unstable = unstable[: schedule.stop_at - len(book)]
         if not len(unstable):
             return book
         first = self.next_node
-        self.rung += 1
+        assert self.rung is not None
         for i in unstable:
-            self._record(int(book.node[i]), float(book.critical[i]))
-        self.rung -= 1
+            self._record(int(book.node[i]), float(book.critical[i]), self.rung + 1)
         return cold.split(book, unstable, T, self.divergence, self.low, self.high, first)
+
+    def at(self, rung: int) -> ClassLevel:
+        """The class as it was on that rung of its own path.
+
+        Above its own T_max, and while it warms up, a class is one codevector at its mean.
+        """
+        if rung in self.levels:
+            return self.levels[rung]
+        if self.rung is None:
+            state = self.read()
+            return ClassLevel(cold.single(state["mean"], np.zeros(self.d)), self.run.count, math.nan, 0.0)
+        samples = self.levels[min(self.levels)].samples if self.levels else self.samples
+        distortion = self.levels[min(self.levels)].distortion if self.levels else math.nan
+        return ClassLevel(cold.single(self.mean, np.zeros(self.d)), samples, distortion, 0.0)
+
+    def live(self) -> Codebook:
+        """The codebook as it tracks after the last level."""
+        assert self.book is not None
+        state = self.read()
+        rho = state["r"] * state["g"]
+        return replace(self.book, mu=state["mu"], rho=rho / rho.sum())
+
+    def newest(self) -> int:
+        """The coldest rung the class can be read on."""
+        return max(self.levels, default=self.first_rung - 1)
+
+    def track(self, book: Codebook, rung: int, T: float, schedule: Schedule, levels: bool) -> None:
+        """From now on follow the samples at T with this codebook, its size fixed."""
+        self.tracking = True
+        if levels:  # the path ends on this rung
+            self.levels = {k: level for k, level in self.levels.items() if k <= rung}
+            self.splits = [split for split in self.splits if split.level <= rung]
+        self.begin(book, rung, T, schedule)
 
 
 class Annealer:
@@ -287,28 +347,41 @@ class Annealer:
     ----------
     d : int
         Number of features.
-    divergence, schedule
-        What to measure with, and every number that decides the course.
+    divergence : BregmanDivergence
+    schedule : Schedule
+    choose : callable, optional
+        Called once, when the ladder has ended, with the path; the Level it returns is the one
+        that tracks from then on. Left out, the coldest one does.
     """
 
-    def __init__(self, d: int, divergence: BregmanDivergence, schedule: Schedule) -> None:
-        self.d, self.divergence, self.schedule = d, divergence, schedule
+    def __init__(
+        self,
+        d: int,
+        divergence: BregmanDivergence,
+        schedule: Schedule,
+        choose: Callable[[Annealer], Level] | None = None,
+    ) -> None:
+        self.d, self.divergence, self.schedule, self.choose = d, divergence, schedule, choose
         self.classes: list[ClassAnnealer] = []
         self.top: float | None = None  # T_0
-        self.last_rung: int | None = None  # where the ladder ends
-        self.warned_cap = False
-        self.version = 0
+        self.last_rung = NEVER  # where the ladder ends
+        self.end_temperature = 0.0  # where the coldest codebook of the path stops being stable
+        self.chosen: Level | None = None
+        self.warned = False
+        self._path: AnnealingPath | None = None
 
     def copy(self) -> Annealer:
+        """A twin that can go on by itself."""
         twin = copy.copy(self)
         twin.classes = [state.copy() for state in self.classes]
         return twin
 
     def add_class(self, warm_up: int | None = None) -> None:
         """A class nobody has seen before: it starts with a warm-up of its own."""
-        if warm_up is None:
-            warm_up = max(100, 10 * self.d)
-        self.classes.append(ClassAnnealer(self.d, self.divergence, warm_up))
+        self.classes.append(
+            ClassAnnealer(self.d, self.divergence, warm_up or max(100, 10 * self.d))
+        )
+        self._path = None
 
     def temperature(self, rung: int) -> float:
         """T_k = T_0 gamma^k."""
@@ -327,178 +400,278 @@ class Annealer:
         X: NDArray[Any],
         classes: NDArray[np.int32] | None = None,
         weights: Array | None = None,
-        order: NDArray[np.int64] | None = None,
     ) -> None:
         """Learn rows in order, cooling whenever a class has converged."""
-        at, end = 0, len(X) if order is None else len(order)
+        at, end = 0, len(X)
         while at < end:
-            at = self.advance(X, classes, weights, order, at, end)
+            at = self._advance(X, classes, weights, None, at, end)
 
-    def advance(
+    def anneal(
         self,
         X: NDArray[Any],
         classes: NDArray[np.int32] | None,
         weights: Array | None,
-        order: NDArray[np.int64] | None,
+        rng: np.random.Generator,
+        listen: Callable[[Annealer], None] | None = None,
+    ) -> None:
+        """Learn rows over and over, in random order, down to the end of the ladder.
+
+        Classes go down together: level by level, each is shown its own samples until it has
+        converged. A class of identical samples stays one codevector.
+        """
+        member = np.zeros(len(X), dtype=np.int32) if classes is None else classes
+        present = np.ones(len(X), dtype=bool) if weights is None else weights > 0
+        deck = [_Deck(np.flatnonzero((member == c) & present), rng) for c in range(len(self.classes))]
+        for state, cards in zip(self.classes, deck, strict=True):
+            state.warm_up = min(len(cards.rows), WARM_UP_SAMPLES)
+            state.run = state._new_run()
+            state.kernel.learn([state.run], X, cards.order, None, weights, 0, state.warm_up)
+        units = [state.unit() for state in self.classes]
+        for c in np.argsort(-np.array(units), kind="stable"):
+            if units[c] > 0:
+                self._enter(self.classes[c])
+        cooling = [c for c, unit in enumerate(units) if unit > 0]
+        while cooling:
+            for c in cooling:
+                state = self.classes[c]
+                rung = state.rung
+                while state.rung == rung and not state.tracking:
+                    cards = deck[c]
+                    end = len(cards.deal())
+                    cards.at = self._advance(X, classes, weights, cards.order, cards.at, end)
+            cooling = [c for c in cooling if not self.classes[c].tracking]
+            if listen is not None:
+                listen(self)
+        for c, state in enumerate(self.classes):  # what was shown again does not count again
+            seen = deck[c].rows if weights is None else weights[deck[c].rows]
+            state.weight = float(len(seen) if weights is None else seen.sum()) - state.run.seen
+
+    def _advance(
+        self,
+        X: NDArray[Any],
+        classes: NDArray[np.int32] | None,
+        weights: Array | None,
+        order: Integers | None,
         begin: int,
         end: int,
     ) -> int:
         """Learn rows from ``begin`` until a level ends or some work is done; how far it came."""
-        widest = max(len(state.book) if state.book else 1 for state in self.classes)
+        widest = max(1 if state.book is None else len(state.book) for state in self.classes)
         end = min(end, begin + max(1, WORK_PER_CALL // (self.d * (widest + 8))))
-        kernel = self.classes[0].kernel
         runs = [state.run for state in self.classes]
-        stop: int = kernel.learn(runs, X, order, classes, weights, begin, end)
-        self.version += 1
+        stop: int = self.classes[0].kernel.learn(runs, X, order, classes, weights, begin, end)
         for state in self.classes:
             if state.run.done:
-                self._end_of_level(state)
+                self._path = None
+                if state.rung is None:
+                    self._warmed_up(state)
+                else:
+                    self._end_of_level(state)
         return stop
 
-    def _end_of_level(self, state: ClassAnnealer) -> None:
-        if state.rung is None:
+    def _warmed_up(self, state: ClassAnnealer) -> None:
+        if state.unit() > 0:
             self._enter(state)
-            return
-        settings = state.run_settings
-        if state.run.count >= settings["at_most"] and not self.warned_cap:
-            self.warned_cap = True
-            warnings.warn(
-                f"a level at T = {state.temperature:.3g} did not converge within "
-                f"{settings['at_most']} samples and was ended there (further levels like it "
-                "are not reported). A larger epsilon_c ends levels sooner.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        rung = state.rung
-        level = state.close(self.schedule)
-        others = sum(self._size_at(other, rung) for other in self.classes if other is not state)
-        assert self.last_rung is not None
-        if others + len(level.book) > self.schedule.K_max:
+        else:
+            state.warm_up_longer()
+
+    def _enter(self, state: ClassAnnealer) -> None:
+        """Put a class on the ladder; the first one decides where the ladder stands."""
+        schedule, unit = self.schedule, 1.25 * state.unit()
+        if self.top is None:
+            if schedule.paper:
+                schedule = self.schedule = _in_paper_units(schedule, state.spread() * self.d)
+            self.top = unit if schedule.T_max is None else schedule.T_max
+            T_min = 4e-4 * self.top if schedule.T_min is None else schedule.T_min
+            self.last_rung = max(self._rung_above(T_min), 0)
+        rung = 0 if schedule.T_max is not None else min(self._rung_above(unit), self.last_rung)
+        state.enter(rung, self.temperature(rung), schedule)
+
+    def _rung_above(self, T: float) -> int:
+        """The coldest rung that is not below T."""
+        assert self.top is not None
+        return math.floor(math.log(T / self.top) / math.log(self.schedule.gamma) + 1e-9)
+
+    def _end_of_level(self, state: ClassAnnealer) -> None:
+        schedule, rung = self.schedule, state.rung
+        assert rung is not None
+        self._warn_at_cap(state)
+        level = state.close(schedule)
+        others = sum(len(other.at(rung).book) for other in self.classes if other is not state)
+        if others + len(level.book) > schedule.K_max:
             self._end_ladder(rung - 1)
             return
         state.levels[rung] = level
         T = self.temperature(rung + 1)
-        book = state.next_codebook(level, T, self.schedule)
-        if rung >= self.last_rung or (
-            self.schedule.split == "variance" and others + len(book) > self.schedule.K_max
-        ):
+        if rung >= self.last_rung and self._still_to_grow(level):
+            self.last_rung = rung + 1
+        book = state.next_codebook(level, T, schedule)
+        if rung >= self.last_rung or others + len(book) > schedule.K_max:
+            pending = [split.critical_temperature for split in state.splits if split.level > rung]
+            self.end_temperature = min(max(pending, default=T), self.temperature(rung))
             self._end_ladder(rung)
         else:
-            state.begin(book, rung + 1, T, self.schedule)
+            state.begin(book, rung + 1, T, schedule)
 
-    def _size_at(self, state: ClassAnnealer, rung: int) -> int:
-        """Codevectors of a class on a rung; one as long as it has not been there."""
-        if rung in state.levels:
-            return len(state.levels[rung].book)
-        return 1
+    def _still_to_grow(self, level: ClassLevel) -> bool:
+        """A wanted number of codevectors is not reached, but can be."""
+        assert self.top is not None
+        if self.schedule.stop_at is None or not self.schedule.grows(level.book):
+            return False
+        return bool(np.nanmax(level.book.critical, initial=0.0) > COLDEST * self.top)
 
-    def _enter(self, state: ClassAnnealer) -> None:
-        unit = state.unit()
-        if not unit > 0:  # identical samples so far: nothing to anneal yet
-            state.warm_up *= 2
-            state.run, seen = state._new_run(), state.run.state()
-            state.run.restore({**seen, "done": False})
-            return
-        schedule = self.schedule
-        if self.top is None:
-            self.top = 1.25 * unit if schedule.T_max is None else schedule.T_max
-            T_min = 4e-4 * self.top if schedule.T_min is None else schedule.T_min
-            self.last_rung = max(math.floor(math.log(T_min / self.top) / math.log(schedule.gamma) + 1e-9), 0)
-        assert self.last_rung is not None
-        wanted = 1.25 * unit if schedule.T_max is None else self.top
-        rung = math.floor(math.log(wanted / self.top) / math.log(schedule.gamma) + 1e-9)
-        rung = min(rung, self.last_rung)
-        state.enter(rung, self.temperature(rung), schedule)
+    def _warn_at_cap(self, state: ClassAnnealer) -> None:
+        cap = state.run_settings["at_most"]
+        if state.run.count >= cap and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"a level at T = {state.temperature:.3g} had not converged after {cap} samples "
+                "and was ended there; others like it are not reported. A larger epsilon_c ends "
+                "levels sooner.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
 
     def _end_ladder(self, rung: int) -> None:
         """The ladder ends at this rung: whoever has finished it tracks from there."""
-        assert self.last_rung is not None
         self.last_rung = min(self.last_rung, rung)
+        last, T = self.last_rung, self.temperature(self.last_rung)
         for state in self.classes:
-            if state.rung is None or state.tracking:
-                continue
-            finished = max(state.levels, default=None)
-            if finished is None or finished < self.last_rung:
-                continue
-            state.levels = {k: level for k, level in state.levels.items() if k <= self.last_rung}
-            level = state.levels[self.last_rung]
-            state.splits = [split for split in state.splits if split.level <= self.last_rung]
-            state.tracking = True
-            state.begin(level.book, self.last_rung, self.temperature(self.last_rung), self.schedule)
+            if state.rung is not None and state.newest() >= last and not state.tracking:
+                state.track(state.at(last).book, last, T, self.schedule, levels=True)
+        if self.finished and self.choose is not None and self.chosen is None:
+            self.chosen = self.choose(self)
+            self._track_chosen(self.chosen)
+
+    def _track_chosen(self, chosen: Level) -> None:
+        for c, state in enumerate(self.classes):
+            mine = chosen.classes == c
+            book = cold.bare(chosen.codevectors[mine], chosen.weights[mine], chosen.nodes[mine])
+            state.track(book, self.last_rung, chosen.temperature, self.schedule, levels=False)
 
     # -- reading -------------------------------------------------------------------------------
 
     def path(self) -> AnnealingPath:
         """Every level that all classes have finished."""
-        cooling = [state for state in self.classes if state.levels]
+        if self._path is None:
+            self._path = self._joined()
+        return self._path
+
+    def _joined(self) -> AnnealingPath:
+        cooling = [state for state in self.classes if state.rung is not None]
         if not cooling:
             return AnnealingPath([], [])
-        first = min(min(state.levels) for state in cooling)
-        last = min(max(state.levels) for state in cooling)
-        weight = np.array([state.weight for state in self.classes])
+        first = min(state.first_rung for state in cooling)
+        last = min(state.newest() for state in cooling)
         levels: list[Level] = []
         for rung in range(first, last + 1):
-            levels.append(self._joint(rung, weight, levels[-1] if levels else None))
+            levels.append(self.level(rung, levels[-1] if levels else None))
         splits = [
-            replace(split, class_index=index, level=split.level - first)
-            for index, state in enumerate(self.classes)
+            replace(split, class_index=c, level=split.level - first)
+            for c, state in enumerate(self.classes)
             for split in state.splits
             if split.level <= last
         ]
-        return AnnealingPath(levels, sorted(splits, key=lambda split: split.level))
+        splits.sort(key=lambda split: split.level)
+        return AnnealingPath(levels, splits, self.end_temperature if self.finished else None)
 
-    def _joint(self, rung: int, weight: Array, before: Level | None) -> Level:
-        books, index, samples = [], [], 0
-        distortion = entropy = total = 0.0
-        for c, state in enumerate(self.classes):
-            level = state.levels.get(rung) or self._above(state, rung)
-            books.append(level.book)
-            index.append(np.full(len(level.book), c, dtype=np.int64))
-            samples += level.samples
-            distortion += weight[c] * level.distortion
-            entropy += weight[c] * level.entropy
-            total += weight[c]
-        classes = np.concatenate(index)
-        nodes = np.concatenate([book.node for book in books])
-        distortion, entropy = distortion / total, entropy / total
+    def level(self, rung: int, before: Level | None = None) -> Level:
+        """The model of all classes on one rung."""
+        parts = [state.at(rung) for state in self.classes]
+        weight = np.array([state.total_weight for state in self.classes])
+        weight = weight / weight.sum()
+        classes = np.repeat(np.arange(len(parts)), [len(part.book) for part in parts])
+        nodes = np.concatenate([part.book.node for part in parts])
+        distortion = float(weight @ [part.distortion for part in parts])
         return Level(
             temperature=self.temperature(rung),
-            codevectors=np.concatenate([book.mu for book in books]),
-            weights=np.concatenate([book.rho for book in books]),
+            codevectors=np.concatenate([part.book.mu for part in parts]),
+            weights=np.concatenate([part.book.rho for part in parts]),
             classes=classes,
             nodes=nodes,
             parents=self._parents(classes, nodes, before),
-            samples=samples,
+            samples=sum(part.samples for part in parts),
             distortion=distortion,
-            entropy=entropy,
-            score=-distortion if len(self.classes) == 1 else math.nan,
+            entropy=float(weight @ [part.entropy for part in parts]),
+            score=-distortion if len(parts) == 1 else math.nan,
         )
 
-    def _above(self, state: ClassAnnealer, rung: int) -> ClassLevel:
-        """A class above its own T_max, or still warming up: one codevector at its mean."""
-        if state.levels:
-            level = state.levels[min(state.levels)]
-            return replace(level, book=level.book, samples=0)
-        mean, variance = state.moments()
-        distortion = float(np.sum(variance))
-        return ClassLevel(cold.single(mean, np.zeros(self.d)), state.run.count, distortion, 0.0)
-
-    def _parents(
-        self, classes: NDArray[np.int64], nodes: NDArray[np.int64], before: Level | None
-    ) -> NDArray[np.int64]:
+    def _parents(self, classes: Integers, nodes: Integers, before: Level | None) -> Integers:
         if before is None:
             return np.full(len(nodes), -1, dtype=np.int64)
-        place = {
-            (int(c), int(n)): i
-            for i, (c, n) in enumerate(zip(before.classes, before.nodes, strict=True))
+        known = zip(before.classes.tolist(), before.nodes.tolist(), strict=True)
+        place = {node: i for i, node in enumerate(known)}
+        mother = {
+            (c, child): split.parent
+            for c, state in enumerate(self.classes)
+            for split in state.splits
+            for child in split.children
         }
-        mother = [
-            {child: split.parent for split in state.splits for child in split.children}
-            for state in self.classes
-        ]
         parents = []
         for c, n in zip(classes.tolist(), nodes.tolist(), strict=True):
-            while (c, n) not in place and n in mother[c]:
-                n = mother[c][n]
+            while (c, n) not in place and (c, n) in mother:
+                n = mother[c, n]
             parents.append(place.get((c, n), -1))
         return np.array(parents, dtype=np.int64)
+
+    def model(self) -> Level:
+        """The model as it stands: tracking, else the newest level all classes have finished.
+
+        Associations at different temperatures cannot be compared, so while classes cool at their
+        own pace all are read on the hottest one's newest rung. A class that still warms up holds
+        nobody back: it takes part as one codevector at its mean.
+        """
+        cooling = [state for state in self.classes if state.rung is not None]
+        if cooling and all(state.tracking for state in cooling):
+            return self._live(cooling[0].temperature)
+        if cooling:
+            return self.level(min(state.newest() for state in cooling))
+        unit = max(state.unit() for state in self.classes)
+        return self._level_of([state.at(0).book for state in self.classes], 1.25 * unit)
+
+    def _live(self, T: float) -> Level:
+        books = [
+            state.live() if state.tracking else state.at(self.last_rung).book
+            for state in self.classes
+        ]
+        return self._level_of(books, T)
+
+    def _level_of(self, books: list[Codebook], T: float) -> Level:
+        sizes = [len(book) for book in books]
+        return Level(
+            temperature=T,
+            codevectors=np.concatenate([book.mu for book in books]),
+            weights=np.concatenate([book.rho for book in books]),
+            classes=np.repeat(np.arange(len(books)), sizes),
+            nodes=np.concatenate([book.node for book in books]),
+            parents=np.full(sum(sizes), -1, dtype=np.int64),
+            samples=sum(state.samples + state.run.count for state in self.classes),
+            distortion=math.nan,
+            entropy=math.nan,
+            score=math.nan,
+        )
+
+
+class _Deck:
+    """The rows of one class, dealt in a new random order each time round."""
+
+    def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
+        self.rows, self.rng, self.at = rows, rng, 0
+        self.order = rng.permutation(rows)
+
+    def deal(self) -> Integers:
+        if self.at >= len(self.order):
+            self.order, self.at = self.rng.permutation(self.rows), 0
+        return self.order
+
+
+def _in_paper_units(schedule: Schedule, scale: float) -> Schedule:
+    """The paper's "Parameters": everything but gamma and epsilon_r in multiples of Delta_S d."""
+    return replace(
+        schedule,
+        T_max=100 * scale if schedule.T_max is None else schedule.T_max,
+        T_min=0.001 * scale if schedule.T_min is None else schedule.T_min,
+        epsilon_c=schedule.epsilon_c * scale,
+        epsilon_n=schedule.epsilon_n * scale,
+        delta=schedule.delta * scale,
+    )

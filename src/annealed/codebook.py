@@ -63,6 +63,12 @@ def single(mu: Array, axis: Array) -> Codebook:
     )
 
 
+def bare(mu: Array, rho: Array, node: Nodes) -> Codebook:
+    """Codevectors of which nothing but position, weight and place in the tree is known."""
+    unknown, nowhere = np.full(len(mu), np.nan), np.zeros_like(mu)
+    return Codebook(mu, rho, nowhere, nowhere, unknown, unknown, np.zeros(len(mu)), node)
+
+
 def prune(book: Codebook, epsilon_r: float) -> Codebook:
     """Drop idle codevectors (rho < epsilon_r), never the last one."""
     keep = np.flatnonzero(book.rho >= epsilon_r)

@@ -90,7 +90,10 @@ class AnnealingPath(Sequence[Level]):
     Parameters
     ----------
     levels : sequence of Level
-    splits : sequence of Split
+    events : sequence of Split
+        Every split, also those that were taken back when the two came together again.
+    end_temperature : float, optional
+        Where the coldest level stops being stable; left out, its own temperature.
 
     Examples
     --------
@@ -103,9 +106,17 @@ class AnnealingPath(Sequence[Level]):
     (3, 4)
     """
 
-    def __init__(self, levels: Sequence[Level], splits: Sequence[Split]) -> None:
+    def __init__(
+        self,
+        levels: Sequence[Level],
+        events: Sequence[Split],
+        end_temperature: float | None = None,
+    ) -> None:
         self.levels = tuple(levels)
-        self.splits = tuple(splits)
+        self.events = tuple(events)
+        if end_temperature is None:
+            end_temperature = self.levels[-1].temperature if self.levels else np.nan
+        self.end_temperature = end_temperature
 
     @overload
     def __getitem__(self, index: int) -> Level: ...
@@ -161,8 +172,24 @@ class AnnealingPath(Sequence[Level]):
     # -- the tree ------------------------------------------------------------------------------
 
     @cached_property
+    def splits(self) -> tuple[Split, ...]:
+        """Splits of which both sides live on to the coldest level, in the order they happened."""
+        if not self.levels:
+            return ()
+        last = self.levels[-1]
+        alive = set(zip(last.classes.tolist(), last.nodes.tolist(), strict=True))
+        lasting = []
+        for split in reversed(self.events):  # children split after their parents
+            sides = [(split.class_index, child) in alive for child in split.children]
+            if all(sides):
+                lasting.append(split)
+            if any(sides):
+                alive.add((split.class_index, split.parent))
+        return tuple(reversed(lasting))
+
+    @cached_property
     def ordered_splits(self) -> tuple[tuple[Split, float], ...]:
-        """Splits from the hottest to the coldest, each with the temperature it counts at.
+        """Lasting splits from the hottest to the coldest, each with the temperature it counts at.
 
         A split counts at its critical temperature, but never above its parent's: a structure that
         was noticed late is put where it belongs. This is the order that makes the tree binary and
@@ -170,7 +197,7 @@ class AnnealingPath(Sequence[Level]):
         """
         counted: dict[tuple[int, int], float] = {}
         rows = []
-        for place, split in enumerate(self._lasting_splits):
+        for place, split in enumerate(self.splits):
             T = split.critical_temperature
             if not np.isfinite(T):
                 T = self.levels[split.level].temperature
@@ -179,22 +206,6 @@ class AnnealingPath(Sequence[Level]):
                 counted[split.class_index, child] = T
             rows.append((-T, place, split))
         return tuple((split, -T) for T, _, split in sorted(rows, key=lambda row: row[:2]))
-
-    @cached_property
-    def _lasting_splits(self) -> tuple[Split, ...]:
-        """Splits of which both sides live on to the coldest level."""
-        if not self.levels:
-            return ()
-        last = self.levels[-1]
-        alive = set(zip(last.classes.tolist(), last.nodes.tolist(), strict=True))
-        lasting = []
-        for split in reversed(self.splits):  # children split after their parents
-            sides = [(split.class_index, child) in alive for child in split.children]
-            if all(sides):
-                lasting.append(split)
-            if any(sides):
-                alive.add((split.class_index, split.parent))
-        return tuple(reversed(lasting))
 
     def persistence(self) -> Array:
         """For K = 1, 2, ...: over how long a stretch of log T the path has K codevectors.
@@ -205,8 +216,8 @@ class AnnealingPath(Sequence[Level]):
             return np.empty(0)
         groups = len(np.unique(self.levels[0].classes))
         at = [T for _, T in self.ordered_splits]
-        edges = np.array([max(self.levels[0].temperature, *at[:1]), *at, self.levels[-1].temperature])
-        edges = np.minimum.accumulate(np.maximum(edges, self.levels[-1].temperature))
+        end = min([self.end_temperature, *at[-1:]])
+        edges = np.array([max([self.levels[0].temperature, *at[:1]]), *at, end])
         return np.concatenate([np.zeros(groups - 1), np.log(edges[:-1] / edges[1:])])
 
     def codebook(self, n_codevectors: int) -> Level:
@@ -224,51 +235,62 @@ class AnnealingPath(Sequence[Level]):
             )
         applied = [split for split, _ in self.ordered_splits[:used]]
         start = max((split.level for split in applied), default=0)
-        level = self.levels[start]
-        for colder in self.levels[start:]:
-            if colder.n_codevectors != n_codevectors:
+        inner = {(split.class_index, split.parent) for split in applied}
+        choice = None
+        for level in self.levels[start:]:
+            groups = self._groups(level, inner)
+            # A codevector that was to vanish later may still stand by itself: go on until it has.
+            if choice is None and len(set(groups)) != n_codevectors:
+                continue
+            if choice is not None and level.n_codevectors != n_codevectors:
                 break
-            level = colder
-        return self._grouped(level, {(split.class_index, split.parent) for split in applied})
+            choice = level, groups
+        assert choice is not None  # on the coldest level only lasting splits are left
+        return _joined(*choice)
 
-    def _grouped(self, level: Level, inner: set[tuple[int, int]]) -> Level:
-        """The level with all splits undone but those of the ``inner`` nodes."""
-        mother = {
+    def _groups(self, level: Level, inner: set[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The node each codevector belongs to when only the ``inner`` nodes are split."""
+        groups = []
+        for node in zip(level.classes.tolist(), level.nodes.tolist(), strict=True):
+            while node in self._mother and self._mother[node] not in inner:
+                node = self._mother[node]
+            groups.append(node)
+        return groups
+
+    @cached_property
+    def _mother(self) -> dict[tuple[int, int], tuple[int, int]]:
+        return {
             (split.class_index, child): (split.class_index, split.parent)
-            for split in self.splits
+            for split in self.events
             for child in split.children
         }
 
-        def leaf(node: tuple[int, int]) -> tuple[int, int]:
-            while node in mother and mother[node] not in inner:
-                node = mother[node]
-            return node
-
-        leaves = [leaf(node) for node in zip(level.classes.tolist(), level.nodes.tolist(), strict=True)]
-        groups = sorted(set(leaves))
-        if len(groups) == level.n_codevectors:
-            return level
-        group = np.array([groups.index(node) for node in leaves])
-        member = (group[:, None] == np.arange(len(groups))) * level.weights[:, None]
-        weights = member.sum(axis=0)
-        first = np.array([int(np.flatnonzero(group == g)[0]) for g in range(len(groups))])
-        return Level(
-            temperature=level.temperature,
-            codevectors=(member.T @ level.codevectors) / weights[:, None],
-            weights=weights,
-            classes=level.classes[first],
-            nodes=np.array([node for _, node in groups], dtype=np.int64),
-            parents=level.parents[first],
-            samples=level.samples,
-            distortion=np.nan,
-            entropy=np.nan,
-            score=np.nan,
-        )
-
     def at_temperature(self, temperature: float) -> Level:
         """The coldest level that is not below the temperature (the first one if all are)."""
-        if temperature <= 0:
+        if not temperature > 0:
             raise ValueError(f"temperature must be positive, got {temperature!r}")
         fits = np.flatnonzero(self.temperatures >= temperature * (1 - 1e-12))
         return self.levels[int(fits[-1])] if len(fits) else self.levels[0]
 
+
+def _joined(level: Level, groups: list[tuple[int, int]]) -> Level:
+    """The level with the codevectors of each group joined in their weighted mean."""
+    nodes = sorted(set(groups))
+    if len(nodes) == level.n_codevectors:
+        return level
+    group = np.array([nodes.index(node) for node in groups])
+    member = (group[:, None] == np.arange(len(nodes))) * level.weights[:, None]
+    weights = member.sum(axis=0)
+    first = np.array([int(np.flatnonzero(group == g)[0]) for g in range(len(nodes))])
+    return Level(
+        temperature=level.temperature,
+        codevectors=(member.T @ level.codevectors) / weights[:, None],
+        weights=weights,
+        classes=level.classes[first],
+        nodes=np.array([node for _, node in nodes], dtype=np.int64),
+        parents=level.parents[first],
+        samples=level.samples,
+        distortion=np.nan,
+        entropy=np.nan,
+        score=np.nan,
+    )

@@ -32,31 +32,32 @@ class WarmUp:
 
     def __init__(self, d: int, at_least: int, matrix: Array | None) -> None:
         self.at_least, self.matrix = at_least, matrix
-        self.count, self.weight, self.done = 0, 0.0, False
+        self.count, self.seen, self.done = 0, 0.0, False
         self.mean, self.squares, self.last = np.zeros(d), np.zeros(d), np.zeros(d)
+        self.lowest, self.highest = np.full(d, np.inf), np.full(d, -np.inf)
 
     def step(self, x: Array, w: float) -> None:
         x = x if self.matrix is None else x @ self.matrix
-        self.weight += w
         before = x - self.mean
-        self.mean += w / self.weight * before
+        self.mean += w / self.seen * before
         self.squares += w * before * (x - self.mean)
         self.last[:] = x
+        self.lowest, self.highest = np.minimum(self.lowest, x), np.maximum(self.highest, x)
         self.count += 1
         self.done = self.count >= self.at_least
 
+    _arrays = ("mean", "squares", "last", "lowest", "highest")
+    _numbers = ("seen", "count", "done")
+
     def state(self) -> State:
-        return {
-            "mean": self.mean.copy(),
-            "squares": self.squares.copy(),
-            "last": self.last.copy(),
-            "weight": self.weight,
-            "count": self.count,
-            "done": self.done,
-        }
+        state: State = {name: getattr(self, name).copy() for name in self._arrays}
+        return state | {name: getattr(self, name) for name in self._numbers}
 
     def restore(self, state: State) -> None:
-        self.__dict__.update({k: v.copy() if isinstance(v, np.ndarray) else v for k, v in state.items()})
+        for name in self._arrays:
+            setattr(self, name, np.array(state[name]))
+        for name in self._numbers:
+            setattr(self, name, state[name])
 
 
 class Level:
@@ -77,7 +78,8 @@ class Level:
         self.mu, self.rho, self.axis = mu.copy(), rho.copy(), axis.copy()
         self.sigma = self.rho[:, None] * self.mu
         self.u = np.zeros_like(self.mu)
-        self.n, self.count, self.streak, self.done = settings["n"], 0, 0, False
+        self.n, self.seen = settings["n"], 0.0
+        self.count, self.streak, self.done = 0, 0, False
         self._clear_sums()
 
     def _clear_sums(self) -> None:
@@ -146,7 +148,7 @@ class Level:
         self._aim()
 
     _arrays = ("mu", "axis", "u", "p", "p2", "y", "y2", "y4", "turned")
-    _numbers = ("n", "count", "streak", "done", "weight", "distortion", "entropy")
+    _numbers = ("n", "seen", "count", "streak", "done", "weight", "distortion", "entropy")
 
     def state(self) -> State:
         state: State = {name: getattr(self, name).copy() for name in self._arrays}
@@ -201,6 +203,7 @@ def learn(
         if w == 0:
             continue
         run = runs[0 if classes is None else classes[row]]
+        run.seen += w
         run.step(np.asarray(X[row], dtype=float), w)
         if run.done:
             return k + 1

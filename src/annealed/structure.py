@@ -1,0 +1,155 @@
+"""How many clusters: the K that persists, judged against data without structure.
+
+Some K always persists a little longer than its neighbours, also where there are no clusters. So the
+path is compared with the paths of surrogates that have the data's covariance and nothing else: a
+Gaussian, and a uniform box along the principal axes (whose corners alone make K = 4 persist in the
+plane). A K counts only as far as it persists beyond them; if none does, the answer is K = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from annealed.annealer import Annealer, Schedule
+from annealed.divergences import Array, SquaredEuclidean
+from annealed.path import AnnealingPath, Level
+
+# Surrogate paths of each kind; their mean and spread decide. Six keep the whole choice within a
+# few times the cost of the path itself.
+SURROGATES = 6
+# A plateau must stand out by this many standard deviations of the surrogates' and by at least this
+# stretch of log T (a factor 1.35 in temperature): fewer surrogates than K looked at would otherwise
+# let chance through.
+DEVIATIONS = 2.5
+LEAST_EXCESS = 0.3
+# Plateaus of structureless data wander from K to K: each K is compared with the longest within
+# this factor of it.
+WINDOW = 1.3
+SURROGATE_SAMPLES = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class Persistence:
+    """Plateaus of the path beside those of structureless data, for K = 1, 2, ...
+
+    Attributes
+    ----------
+    n_clusters : int
+        The K that stands out, or 1.
+    margin : float
+        How far its plateau stands above the bar, in log T; for K = 1 how far the best other K
+        stayed below it. The larger, the surer.
+    plateau : ndarray of shape (K,)
+        Stretch of log T over which the path has K codevectors; entry K - 1 belongs to K.
+    expected, required : ndarray of shape (K,)
+        What structureless data gives on average, and the bar a plateau has to pass (nan where
+        the surrogates did not go).
+    """
+
+    n_clusters: int
+    margin: float
+    plateau: Array
+    expected: Array
+    required: Array
+
+
+def judge_persistence(
+    path: AnnealingPath, covariance: Array, schedule: Schedule, samples: int, seed: int
+) -> Persistence:
+    """Compare the plateaus of a path with those of surrogates of the same covariance."""
+    plateau = path.persistence()
+    noticeable = np.flatnonzero(plateau[1:] >= 0.5 * LEAST_EXCESS) + 2
+    K_max = min(max(20, 3 * int(noticeable.max(initial=1))), schedule.K_max)
+    rng = np.random.default_rng(seed)
+    brief = replace(schedule, T_max=None, T_min=None, K_max=K_max, stop_at=None, paper=False)
+    kinds = [
+        [_surrogate_plateau(kind, covariance, brief, samples, rng) for _ in range(SURROGATES)]
+        for kind in ("gaussian", "box")
+    ]
+    reach = min(len(run) for runs in kinds for run in runs)
+    K = np.arange(2, max(int(reach / WINDOW), 1) + 1)
+    expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), np.nan)
+    bars, means = [], []
+    for runs in kinds:
+        longest = np.array([[_longest_near(run, k) for k in K] for run in runs])
+        mean, variance = longest.mean(axis=0), longest.var(axis=0, ddof=1)
+        near = (K >= K[:, None] / WINDOW) & (K <= K[:, None] * WINDOW)
+        spread = np.sqrt((near * variance).sum(axis=1) / near.sum(axis=1))
+        means.append(mean)
+        bars.append(mean + np.maximum(DEVIATIONS * spread, LEAST_EXCESS))
+    K = K[K <= len(plateau)]
+    if not len(K):
+        return Persistence(1, np.inf, plateau, expected, required)
+    expected[K - 1] = np.max(means, axis=0)[: len(K)]
+    required[K - 1] = np.max(bars, axis=0)[: len(K)]
+    excess = plateau[K - 1] - required[K - 1]
+    best = int(excess.argmax())
+    n_clusters = int(K[best]) if excess[best] > 0 else 1
+    return Persistence(n_clusters, float(abs(excess[best])), plateau, expected, required)
+
+
+def _longest_near(plateau: Array, K: int) -> float:
+    low, high = max(int(np.ceil(K / WINDOW)), 2), int(np.floor(K * WINDOW))
+    return float(plateau[low - 1 : high].max(initial=0.0))
+
+
+def _surrogate_plateau(
+    kind: str, covariance: Array, schedule: Schedule, samples: int, rng: np.random.Generator
+) -> Array:
+    """Plateaus of one data set with that covariance and no other structure."""
+    variance, axes = np.linalg.eigh(covariance)
+    shape = (samples, len(variance))
+    if kind == "gaussian":
+        Z = rng.normal(size=shape)
+    else:
+        Z = rng.uniform(-np.sqrt(3), np.sqrt(3), size=shape)
+    X = (Z * np.sqrt(np.maximum(variance, 0.0))) @ axes.T
+    annealer = Annealer(X.shape[1], SquaredEuclidean(), schedule)
+    annealer.add_class()
+    annealer.anneal(X, None, None, rng)
+    return annealer.path().persistence()
+
+
+def covariance_of(annealer: Annealer) -> Array:
+    """Covariance of what was annealed, in coordinates where phi is half of Euclid's curvature.
+
+    It comes from the coldest codebook, which knows where samples are, plus the variance within
+    cells as far as the warm-up saw it: no sample is looked at again, so it works in a stream.
+    Scaled by the square root of H/2 at the mean, any divergence is the squared Euclidean one to
+    second order, with the same unit of temperature.
+    """
+    state = annealer.classes[0]
+    level = annealer.path()[-1]
+    matrix = annealer.divergence.matrix
+    rows, mean = level.codevectors, state.mean
+    if matrix is None:
+        scale = np.sqrt(annealer.divergence.hessian_diagonal(mean[None, :])[0] / 2)
+        variance = state.variance * scale**2
+        rows = rows * scale
+    else:
+        variance = state.variance
+        rows = rows @ matrix
+    centred = rows - level.weights @ rows
+    between = (centred * level.weights[:, None]).T @ centred
+    return between + np.diag(np.maximum(variance - np.diag(between), 0.0))
+
+
+class PersistentK:
+    """Chooser for `Annealer`: the level whose K stands out, cut where it is coldest."""
+
+    def __init__(self, samples: int | None, seed: int) -> None:
+        self.samples, self.seed = samples, seed
+        self.persistence: Persistence | None = None
+
+    def __call__(self, annealer: Annealer) -> Level:
+        samples = self.samples or annealer.path()[-1].samples
+        self.persistence = judge_persistence(
+            annealer.path(),
+            covariance_of(annealer),
+            annealer.schedule,
+            max(min(samples, SURROGATE_SAMPLES), 2),
+            self.seed,
+        )
+        return annealer.path().codebook(self.persistence.n_clusters)
