@@ -195,16 +195,17 @@ class AnnealingPath(Sequence[Level]):
         was noticed late is put where it belongs. This is the order that makes the tree binary and
         gives every K a place on the path.
         """
+        lasting = set(self.splits)
         counted: dict[tuple[int, int], float] = {}
         rows = []
-        for place, split in enumerate(self.splits):
-            T = split.critical_temperature
-            if not np.isfinite(T):
-                T = self.levels[split.level].temperature
-            T = min(T, counted.get((split.class_index, split.parent), np.inf))
+        for place, split in enumerate(self.events):
+            T = counted.get((split.class_index, split.parent), np.inf)
+            if split in lasting:
+                own = split.critical_temperature
+                T = min(T, own if np.isfinite(own) else self.levels[split.level].temperature)
+                rows.append((-T, place, split))
             for child in split.children:
                 counted[split.class_index, child] = T
-            rows.append((-T, place, split))
         return tuple((split, -T) for T, _, split in sorted(rows, key=lambda row: row[:2]))
 
     def persistence(self) -> Array:
