@@ -119,6 +119,9 @@ private:
     RowReader<SquaredEuclidean> reader_;
 };
 
+// Associations below this count as nothing in the sums of a level.
+constexpr double least_association = 1e-9;
+
 // What a level has learnt beyond the codevectors: per codevector the association-weighted moments
 // of y = <u, x - mu> along its split axis, and one power-iteration step of that axis.
 struct AxisSums {
@@ -259,12 +262,13 @@ private:
     void observe(const Row& row, double total, double w) {
         const bool measuring = count >= settings.second_axis;
         const Vec inverse = Vec::all(1 / total), weight = Vec::all(w);
-        const Vec tiny = Vec::all(1e-300);
+        const Vec tiny = Vec::all(1e-300), least = Vec::all(least_association);
         Vec distortion = Vec::all(0.0), plogp = Vec::all(0.0);
         for (int t = 0; t < tiles.count; ++t) {
             const int k = t * W;
-            const Vec p = Vec::load(&r[k]) * Vec::load(&e_[k]) * inverse;
-            if (!any_above(p, 1e-9)) continue;  // too little to count in any sum
+            const Vec share = Vec::load(&r[k]) * Vec::load(&e_[k]) * inverse;
+            const Vec p = zero_unless_above(share, share, least);
+            if (!any_above(p, 0.0)) continue;
             if (measuring) {
                 distortion = fmadd(p, Vec::load(&divergence_[k]), distortion);
                 plogp = fmadd(p, log(max(p, tiny)), plogp);

@@ -1,1 +1,19 @@
-"""Online deterministic annealing."""
+"""Online deterministic annealing: clusters and classifiers that grow only as far as the data asks.
+
+After C. N. Mavridis and J. S. Baras, "Online Deterministic Annealing for Classification and
+Clustering", IEEE Transactions on Neural Networks and Learning Systems, 2022.
+"""
+
+from annealed.divergences import BregmanDivergence, Mahalanobis
+from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
+from annealed.path import AnnealingPath
+
+__version__ = "0.1.0"
+__all__ = [
+    "AnnealingPath",
+    "BregmanDivergence",
+    "Mahalanobis",
+    "ODAClassifier",
+    "ODAClustering",
+    "paper_settings",
+]

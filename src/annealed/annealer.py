@@ -543,6 +543,28 @@ class Annealer:
             self.chosen = self.choose(self)
             self._track_chosen(self.chosen)
 
+    def cool_on(self, X: NDArray[Any], weights: Array | None, rng: np.random.Generator) -> Level:
+        """The model that tracks, cooled to the end of the ladder with its size fixed.
+
+        The annealer itself stays as it is. Only for one class.
+        """
+        start = self.model()
+        fixed = replace(self.schedule, stop_at=start.n_codevectors)
+        twin = Annealer(self.d, self.divergence, fixed)
+        twin.top, twin.classes = self.top, [self.classes[0].copy()]
+        state = twin.classes[0]
+        state.tracking = False
+        rung = self._rung_above(start.temperature)
+        twin.last_rung = max(self._rung_above(1e-2 * start.temperature), rung)
+        book = cold.bare(start.codevectors, start.weights, start.nodes)
+        state.begin(book, rung, start.temperature, fixed)
+        rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
+        cards = _Deck(rows, rng)
+        while not twin.finished:
+            end = len(cards.deal())
+            cards.at = twin._advance(X, None, weights, cards.order, cards.at, end)
+        return twin.model()
+
     def _track_chosen(self, chosen: Level) -> None:
         for c, state in enumerate(self.classes):
             mine = chosen.classes == c

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
@@ -139,6 +139,14 @@ class AnnealingPath(Sequence[Level]):
             f"<AnnealingPath of {len(self)} levels, T {first.temperature:.3g} to "
             f"{last.temperature:.3g}, K {first.n_codevectors} to {last.n_codevectors}>"
         )
+
+    def relabelled(self, classes: Integers, scores: Sequence[float] | None) -> AnnealingPath:
+        """The same path with class c called ``classes[c]`` and, if given, other scores."""
+        levels = [replace(level, classes=classes[level.classes]) for level in self]
+        if scores is not None:
+            levels = [replace(level, score=s) for level, s in zip(levels, scores, strict=True)]
+        events = [replace(split, class_index=int(classes[split.class_index])) for split in self.events]
+        return AnnealingPath(levels, events, self.end_temperature)
 
     @property
     def temperatures(self) -> Array:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from annealed.divergences import Array, BregmanDivergence
 
 State = dict[str, Any]
+# Associations below this count as nothing in the sums of a level.
+LEAST_ASSOCIATION = 1e-9
 
 
 def step_size(settings: dict[str, Any], n: float, w: float) -> float:
@@ -120,6 +122,7 @@ class Level:
         ) or self.count >= settings["at_most"]
 
     def _observe(self, x: Array, p: Array, d: Array, w: float) -> None:
+        p = np.where(p > LEAST_ASSOCIATION, p, 0.0)
         difference = x - self.mu
         y = (self.u * difference).sum(axis=1)
         self.turned += (w * p * y)[:, None] * difference

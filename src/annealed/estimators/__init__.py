@@ -1,0 +1,7 @@
+"""scikit-learn estimators over the annealer."""
+
+from annealed.estimators.annealing import paper_settings
+from annealed.estimators.classifier import ODAClassifier
+from annealed.estimators.clustering import ODAClustering
+
+__all__ = ["ODAClassifier", "ODAClustering", "paper_settings"]

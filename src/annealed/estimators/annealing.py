@@ -1,0 +1,302 @@
+"""What clustering and classification share: parameters, validation, reading the model.
+
+No mathematics here: rows are checked, handed to the `Annealer`, and its levels are shown under
+scikit-learn's names.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from annealed.annealer import Annealer, Schedule
+from annealed.divergences import Array, BregmanDivergence, get_divergence
+from annealed.estimators.parameters import Rule, check_parameters, instance, one_of, real, whole
+from annealed.kernels import kernel_for
+from annealed.path import AnnealingPath, Level
+
+SHARED_RULES: dict[str, list[Rule]] = {
+    "split": [one_of("variance", "perturb")],
+    "K_max": [whole(1)],
+    "T_max": [one_of("auto"), real(0)],
+    "T_min": [one_of("auto"), real(0)],
+    "gamma": [real(0, 1)],
+    "samples_per_codevector": [whole(0)],
+    "patience": [whole(1)],
+    "epsilon_c": [one_of("auto"), real(0)],
+    "epsilon_n": [one_of("auto"), real(0, closed=True)],
+    "epsilon_r": [real(0, 1, closed=True)],
+    "delta": [one_of("auto"), real(0)],
+    "alpha": [instance(tuple, "a pair (a, b) of numbers, a >= 1 and b > 0")],
+    "alpha_min": [real(0, 1, closed=True)],
+    "thresholds": [one_of("scale_free", "paper")],
+}
+# epsilon_c, epsilon_n, delta where "auto" leaves the choice to us: in multiples of T (delta: of
+# its square root), and the paper's, in multiples of Delta_S d.
+AUTOMATIC = {"scale_free": (0.01, 0.1, 0.1), "paper": (1e-4, 1e-3, 1e-2)}
+
+
+def paper_settings() -> dict[str, Any]:
+    """Parameters of the paper's experiments, to be passed to either estimator.
+
+    They are those of its "Parameters" paragraph: T_max = 100 Delta_S d, T_min = 0.001 Delta_S d,
+    K_max = 100, gamma = 0.8, epsilon_c = 0.0001 Delta_S d, epsilon_n = 0.001 Delta_S d,
+    epsilon_r = 1e-7, delta = 0.01 Delta_S d, alpha_n = 1/(1 + 0.9 n), perturbed pairs, a level ends
+    at the first small step. Delta_S is the longest edge of the box around the data.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> from annealed import ODAClassifier, paper_settings
+    >>> ODAClassifier(**paper_settings(), random_state=0).thresholds
+    'paper'
+    """
+    return {
+        "thresholds": "paper",
+        "split": "perturb",
+        "gamma": 0.8,
+        "K_max": 100,
+        "samples_per_codevector": 0,
+        "patience": 1,
+        "epsilon_r": 1e-7,
+        "alpha": (1.0, 0.9),
+    }
+
+
+class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """The common part of `ODAClustering` and `ODAClassifier`."""
+
+    divergence: str | BregmanDivergence
+    _rules: dict[str, list[Rule]] = SHARED_RULES
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    def _checked_schedule(self) -> tuple[BregmanDivergence, Schedule]:
+        params = self.get_params(deep=False)
+        check_parameters(type(self).__name__, params, self._rules)
+        a_b = params["alpha"]
+        if len(a_b) != 2 or not (real(1, closed=True).allows(a_b[0]) and real(0).allows(a_b[1])):
+            raise ValueError(
+                f"The 'alpha' parameter of {type(self).__name__} must be a pair (a, b) with a >= 1 "
+                f"and b > 0, for steps 1/(a + b n). Got {a_b!r} instead."
+            )
+        T_max, T_min = (None if params[name] == "auto" else float(params[name]) for name in ("T_max", "T_min"))
+        if T_max is not None and T_min is not None and T_min >= T_max:
+            raise ValueError(
+                f"T_min = {T_min:g} must lie below T_max = {T_max:g}: annealing goes from hot to cold"
+            )
+        chosen = (
+            automatic if params[name] == "auto" else float(params[name])
+            for name, automatic in zip(
+                ("epsilon_c", "epsilon_n", "delta"), AUTOMATIC[params["thresholds"]], strict=True
+            )
+        )
+        epsilon_c, epsilon_n, delta = chosen
+        return get_divergence(self.divergence), Schedule(
+            split=params["split"],
+            T_max=T_max,
+            T_min=T_min,
+            gamma=float(params["gamma"]),
+            K_max=int(params["K_max"]),
+            epsilon_c=epsilon_c,
+            epsilon_n=epsilon_n,
+            epsilon_r=float(params["epsilon_r"]),
+            delta=delta,
+            alpha=(float(a_b[0]), float(a_b[1])),
+            alpha_min=float(params["alpha_min"]),
+            samples_per_codevector=int(params["samples_per_codevector"]),
+            patience=int(params["patience"]),
+            paper=params["thresholds"] == "paper",
+        )
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _checked_rows(
+        self, X: ArrayLike, divergence: BregmanDivergence, *, reset: bool, **options: Any
+    ) -> NDArray[Any]:
+        """Rows as they are if float32 or float64, otherwise converted; never copied needlessly."""
+        refuse_sparse(X)
+        rows: NDArray[Any] = validate_data(
+            self, X, reset=reset, dtype=[np.float64, np.float32], **options
+        )
+        divergence.check(rows, getattr(self, "feature_names_in_", None))
+        return rows
+
+    def _rows_to_read(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        return self._checked_rows(X, self._annealer.divergence, reset=False)
+
+    # -- the model -----------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_annealer")
+
+    @property
+    def _model(self) -> Level:
+        """The level that answers: the one `at` picked, a polished one, or the annealer's newest."""
+        check_is_fitted(self)
+        fixed: Level | None = getattr(self, "_fixed", None)
+        return self._annealer.model() if fixed is None else fixed
+
+    @property
+    def path_(self) -> AnnealingPath:
+        """Every finished level, hottest first."""
+        check_is_fitted(self)
+        path: AnnealingPath = self._annealer.path()
+        return path
+
+    @property
+    def temperature_(self) -> float:
+        """T of the current model (0 after a hard polish)."""
+        return self._model.temperature
+
+    @property
+    def codevectors_(self) -> Array:
+        """mu_i of the current model, shape (K, n_features)."""
+        return self._model.codevectors
+
+    @property
+    def weights_(self) -> Array:
+        """rho_i of the current model, shape (K,), summing to one within each class."""
+        return self._model.weights
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._model.n_codevectors
+
+    def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
+        """The fitted model at another level of its path, as annealed, without refitting.
+
+        Parameters
+        ----------
+        temperature : float
+            The coldest level that is not below it.
+        n_codevectors : int
+            Exactly this many codevectors: any number from the first level's to the last's.
+
+        Returns
+        -------
+        estimator
+            A copy that predicts with that level. It shares the path and cannot learn further.
+        """
+        path = self.path_
+        if (temperature is None) == (n_codevectors is None):
+            raise ValueError("give either temperature or n_codevectors")
+        if not len(path):
+            raise ValueError("no level is finished yet: the model is still warming up")
+        level = (
+            path.at_temperature(temperature)
+            if n_codevectors is None
+            else path.codebook(int(n_codevectors))
+        )
+        twin = copy.copy(self)
+        twin.__dict__.pop("labels_", None)
+        twin._fixed = level
+        return twin
+
+    def _annealer_to_continue(self) -> Annealer:
+        if getattr(self, "_fixed", None) is not None:
+            raise ValueError(
+                "this model is fixed at one level (by at(...) or a polish) and cannot learn "
+                "further; call partial_fit on the annealed estimator itself"
+            )
+        return self._annealer.copy()
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Divergences of every row to every codevector, shape (n_samples, K)."""
+        rows = self._rows_to_read(X)
+        divergence = self._annealer.divergence
+        result: Array = kernel_for(divergence).divergences(divergence, rows, self._model.codevectors)
+        return result
+
+    def _associate(
+        self, rows: NDArray[Any], log_weight: Array, group: NDArray[np.int64], groups: int
+    ) -> tuple[Array, Array, Array]:
+        divergence, model = self._annealer.divergence, self._model
+        result: tuple[Array, Array, Array] = kernel_for(divergence).associate(
+            divergence, rows, model.codevectors, log_weight, model.temperature, group, groups
+        )
+        return result
+
+    def _log_density(self, log_total: Array) -> Array:
+        """log sum w exp(-d/T), less the log of its integral where that is known in closed form."""
+        T = self._model.temperature
+        if not T > 0:
+            raise ValueError(
+                "a model at temperature 0 (after a hard polish, or of identical samples) has no "
+                "density: fit with polish=False, or take at(n_codevectors=...)"
+            )
+        divergence, d = self._annealer.divergence, self.n_features_in_
+        if divergence.kernel != "squared_euclidean":
+            return log_total
+        volume = 0.5 * d * np.log(np.pi * T)
+        if divergence.matrix is not None:
+            volume -= np.log(np.diag(divergence.matrix)).sum()
+        return log_total - volume
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        try:
+            low = get_divergence(self.divergence).low
+        except (ValueError, AttributeError):  # reported by fit, not here
+            low = -np.inf
+        tags.input_tags.positive_only = bool(low >= 0)
+        return tags
+
+
+def refuse_sparse(X: ArrayLike) -> None:
+    """Codevectors are means of samples, hence dense."""
+    if sparse.issparse(X):
+        raise TypeError(
+            "Sparse data was passed, but codevectors are means of samples and become dense at "
+            "once, so nothing would be saved. Use X.toarray(), or reduce the features first, for "
+            "example with sklearn.decomposition.TruncatedSVD."
+        )
+
+
+def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array | None:
+    """Sample weights as floats; ValueError if they are not finite, negative or all zero."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=float)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}!")
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity")
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise ValueError(f"sample_weight must not be negative, but row {row} has {weights[row]:g}")
+    if not weights.any():
+        raise ValueError("all sample weights are zero: there is nothing to learn from")
+    return np.ascontiguousarray(weights)
+
+
+def mean_one(weights: Array | None) -> Array | None:
+    """Weights scaled so that a row counts as one sample on average (only ratios matter in fit)."""
+    return None if weights is None else weights * (np.count_nonzero(weights) / weights.sum())
+
+
+def names_of(values: Sequence[Any]) -> str:
+    """A short list of labels for a message."""
+    shown = ", ".join(repr(value) for value in list(values)[:5])
+    return shown + (", ..." if len(values) > 5 else "")

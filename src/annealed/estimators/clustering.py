@@ -1,0 +1,328 @@
+"""Clustering: one class, and the question of how many clusters it has."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from annealed.annealer import Annealer, Schedule
+from annealed.divergences import Array, BregmanDivergence
+from annealed.estimators.annealing import (
+    SHARED_RULES,
+    AnnealingEstimator,
+    checked_weights,
+    mean_one,
+)
+from annealed.estimators.parameters import one_of, whole
+from annealed.kernels import kernel_for
+from annealed.path import Level
+from annealed.structure import Persistence, PersistentK
+
+
+class ODAClustering(ClusterMixin, AnnealingEstimator):
+    """Cluster by online deterministic annealing, without choosing the number of clusters.
+
+    The temperature falls from one codevector at the mean to as many as the data asks for; every
+    level in between is kept in ``path_``.
+
+    Parameters
+    ----------
+    n_clusters : "auto", int or None, default="auto"
+        "auto" takes the K that persists over the longest stretch of log T beyond what data without
+        structure would show (1 if none does). An integer gives exactly that many; None the coldest
+        level.
+    divergence : str or BregmanDivergence, default="squared_euclidean"
+        One of "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito",
+        "logistic"; or `Mahalanobis(matrix)`; or a `BregmanDivergence` of your own.
+    K_max : int, default=100
+        The most codevectors a level may have; the path ends before it would have more.
+    T_max, T_min : "auto" or float, default="auto"
+        Temperatures to start and end at. "auto" takes 1.25 trace(H C), above which one codevector
+        is stable for certain, and 4e-4 of that (H the Hessian of phi, C the covariance).
+    gamma : float in (0, 1), default=0.9
+        Cooling factor, T_{k+1} = gamma T_k.
+    split : "variance" or "perturb", default="variance"
+        Split a codevector when the variance of its samples along its main axis says that it has
+        become unstable, or carry perturbed pairs as the paper does and see which come apart.
+    samples_per_codevector : int, default=100
+        Samples each level takes at least, per codevector.
+    patience : int, default=5
+        Consecutive small steps that end a level.
+    epsilon_c, epsilon_n, delta : "auto" or float, default="auto"
+        Thresholds of a small step and of a merge as multiples of T (0.01, 0.1), and the size of a
+        perturbation as a multiple of its square root (0.1).
+    epsilon_r : float, default=1e-7
+        Weight below which a codevector is idle and dropped.
+    alpha : tuple (a, b), default=(1.0, 0.9)
+        Steps alpha_n = 1/(a + b n).
+    alpha_min : float, default=0.0
+        A floor for them, to follow a stream that drifts.
+    thresholds : "scale_free" or "paper", default="scale_free"
+        Whether thresholds and temperatures scale with the data as above, or are the paper's
+        multiples of Delta_S d (see `paper_settings`).
+    polish : bool, default=False
+        After `fit`, cool on with the number of codevectors fixed and end with hard clustering
+        (T = 0), as k-means does.
+    random_state : int, RandomState instance or None, default=None
+        Decides the order of presentation in `fit` and the surrogates of "auto".
+
+    Attributes
+    ----------
+    cluster_centers_, codevectors_ : ndarray of shape (n_clusters_, n_features)
+    n_clusters_ : int
+    n_clusters_margin_ : float
+        How sure "auto" is: how far the plateau of ``n_clusters_`` stands above the bar that
+        structureless data sets, in log T (nan if the number was given, or no path has ended yet).
+    persistence_ : Persistence or None
+        The plateaus behind that.
+    labels_ : ndarray of shape (n_samples,)
+        Clusters of the rows given to `fit`.
+    weights_ : ndarray of shape (n_clusters_,)
+    temperature_ : float
+    path_ : AnnealingPath
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    References
+    ----------
+    .. [1] C. N. Mavridis and J. S. Baras, "Online Deterministic Annealing for Classification and
+       Clustering", IEEE Transactions on Neural Networks and Learning Systems, 2022.
+
+    Examples
+    --------
+    >>> from annealed import ODAClustering
+    >>> from sklearn.datasets import make_blobs
+    >>> X, _ = make_blobs(1000, centers=5, cluster_std=0.6, random_state=3)
+    >>> model = ODAClustering(random_state=0).fit(X)
+    >>> model.n_clusters_
+    5
+    >>> model.at(n_codevectors=2).predict(X[:4]).shape
+    (4,)
+    """
+
+    _rules = SHARED_RULES | {
+        "n_clusters": [one_of("auto"), whole(1), one_of(None)],
+        "polish": [one_of(True, False)],
+    }
+
+    def __init__(
+        self,
+        n_clusters: str | int | None = "auto",
+        *,
+        divergence: str | BregmanDivergence = "squared_euclidean",
+        K_max: int = 100,
+        T_max: str | float = "auto",
+        T_min: str | float = "auto",
+        gamma: float = 0.9,
+        split: str = "variance",
+        samples_per_codevector: int = 100,
+        patience: int = 5,
+        epsilon_c: str | float = "auto",
+        epsilon_n: str | float = "auto",
+        epsilon_r: float = 1e-7,
+        delta: str | float = "auto",
+        alpha: tuple[float, float] = (1.0, 0.9),
+        alpha_min: float = 0.0,
+        thresholds: str = "scale_free",
+        polish: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.divergence = divergence
+        self.K_max = K_max
+        self.T_max = T_max
+        self.T_min = T_min
+        self.gamma = gamma
+        self.split = split
+        self.samples_per_codevector = samples_per_codevector
+        self.patience = patience
+        self.epsilon_c = epsilon_c
+        self.epsilon_n = epsilon_n
+        self.epsilon_r = epsilon_r
+        self.delta = delta
+        self.alpha = alpha
+        self.alpha_min = alpha_min
+        self.thresholds = thresholds
+        self.polish = polish
+        self.random_state = random_state
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Anneal the rows of X, in random order and as often as needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight w counts as w rows; one of weight 0 is left out.
+
+        Returns
+        -------
+        self
+        """
+        divergence, schedule = self._checked_schedule()
+        rows = self._checked_rows(X, divergence, reset=True)
+        weights = mean_one(checked_weights(sample_weight, len(rows)))
+        if schedule.stop_at is not None and len(rows) < schedule.stop_at:
+            raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={schedule.stop_at}.")
+        seed = self._seed()
+        annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(rows), seed)
+        rng = np.random.default_rng(seed)
+        annealer.anneal(rows, None, weights, rng)
+        fixed = self._polished(annealer, rows, weights, rng) if self.polish else None
+        self._annealer, self._fixed = annealer, fixed
+        self._warn_of_too_few(schedule)
+        self.labels_ = self._assign(rows)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the rows of X in the order they come, each once.
+
+        However a stream is cut into calls, the model is the same to the last bit. After the last
+        level the chosen codebook keeps following the samples, its size fixed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        first = not self.__sklearn_is_fitted__()
+        divergence, schedule = self._checked_schedule()
+        rows = self._checked_rows(X, divergence, reset=first)
+        weights = checked_weights(sample_weight, len(rows))
+        if first:
+            annealer = self._new_annealer(rows.shape[1], divergence, schedule, None, self._seed())
+        else:
+            annealer = self._annealer_to_continue()
+        annealer.absorb(rows, None, weights)
+        self._annealer = annealer
+        self.__dict__.pop("labels_", None)
+        return self
+
+    def _checked_schedule(self) -> tuple[BregmanDivergence, Schedule]:
+        divergence, schedule = super()._checked_schedule()
+        if isinstance(self.n_clusters, str) or self.n_clusters is None:
+            return divergence, schedule
+        if self.n_clusters > schedule.K_max:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} is more than K_max={schedule.K_max}: raise K_max"
+            )
+        return divergence, replace(schedule, stop_at=int(self.n_clusters))
+
+    def _new_annealer(
+        self, d: int, divergence: BregmanDivergence, schedule: Schedule, samples: int | None, seed: int
+    ) -> Annealer:
+        choose = PersistentK(samples, seed) if self.n_clusters == "auto" else None
+        annealer = Annealer(d, divergence, schedule, choose)
+        annealer.add_class()
+        return annealer
+
+    def _warn_of_too_few(self, schedule: Schedule) -> None:
+        if not self._annealer.finished:
+            warnings.warn(
+                "all rows are identical: there is one cluster", ConvergenceWarning, stacklevel=3
+            )
+        elif schedule.stop_at is not None and self.n_clusters_ < schedule.stop_at:
+            warnings.warn(
+                f"found {self.n_clusters_} distinct codevectors where n_clusters="
+                f"{schedule.stop_at} was asked for; are there that many distinct rows?",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _polished(
+        self, annealer: Annealer, rows: NDArray[Any], weights: Array | None, rng: np.random.Generator
+    ) -> Level:
+        """The model cooled on with its size fixed, then hard clustering to convergence."""
+        start = annealer.model()
+        if annealer.choose is not None and annealer.finished:
+            start = annealer.cool_on(rows, weights, rng)
+        kernel, divergence = kernel_for(annealer.divergence), annealer.divergence
+        mu, before = start.codevectors, np.inf
+        for _ in range(300):
+            mass, total, _, distortion = kernel.hard_sums(divergence, rows, mu, weights)
+            if not distortion < before:
+                break
+            before = distortion
+            used = mass > 0
+            mu = np.where(used[:, None], total / np.where(used, mass, 1.0)[:, None], mu)
+            if annealer.finished:
+                mu = np.clip(mu, annealer.classes[0].low, annealer.classes[0].high)
+        return replace(start, codevectors=mu, weights=mass / mass.sum(), temperature=0.0)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def cluster_centers_(self) -> Array:
+        """The codevectors, under the name k-means users expect."""
+        return self.codevectors_
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of codevectors of the current model."""
+        return self._model.n_codevectors
+
+    @property
+    def persistence_(self) -> Persistence | None:
+        """Plateaus of every K beside those of structureless data, once "auto" has chosen."""
+        check_is_fitted(self)
+        return getattr(self._annealer.choose, "persistence", None)
+
+    @property
+    def n_clusters_margin_(self) -> float:
+        """How far the plateau of the chosen K stands above the bar, in log T."""
+        return np.nan if self.persistence_ is None else self.persistence_.margin
+
+    def _log_weight(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self._model.weights)
+
+    def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        divergence, model = self._annealer.divergence, self._model
+        labels: NDArray[np.int64] = kernel_for(divergence).assign(
+            divergence, rows, model.codevectors, self._log_weight(), model.temperature
+        )
+        return labels
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Index of the likeliest codevector of every row (the nearest after a polish)."""
+        return self._assign(self._rows_to_read(X))
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Associations p(mu_i | x), shape (n_samples, n_clusters_)."""
+        rows = self._rows_to_read(X)
+        return self._associate(rows, self._log_weight(), np.arange(self.n_clusters_), self.n_clusters_)[0]
+
+    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Minus the mean distortion E[sum_i p(mu_i | x) d(x, mu_i)] of the rows."""
+        rows = self._rows_to_read(X)
+        weights = checked_weights(sample_weight, len(rows))
+        one_group = np.zeros(self.n_clusters_, dtype=np.int64)
+        distortion = self._associate(rows, self._log_weight(), one_group, 1)[2]
+        return -float(np.average(distortion, weights=weights))
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Log density of every row under the Gibbs mixture sum_i rho_i exp(-d(x, mu_i)/T).
+
+        For the squared Euclidean and Mahalanobis divergences it is normalised: a mixture of
+        Gaussians of variance T/2. For the others the constant that would make it integrate to one
+        depends on mu and has no closed form; it is left out, so values compare samples under one
+        model, not models with each other.
+        """
+        rows = self._rows_to_read(X)
+        one_group = np.zeros(self.n_clusters_, dtype=np.int64)
+        return self._log_density(self._associate(rows, self._log_weight(), one_group, 1)[1])

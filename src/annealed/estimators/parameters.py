@@ -1,0 +1,60 @@
+"""What each parameter may be, checked when `fit` or `partial_fit` is called, never in `__init__`."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A test of a value and the words for what it asks."""
+
+    allows: Callable[[Any], bool]
+    words: str
+
+
+def whole(low: int) -> Rule:
+    """An integer of at least ``low``."""
+    return Rule(
+        lambda v: isinstance(v, numbers.Integral) and not isinstance(v, (bool, np.bool_)) and v >= low,
+        f"an integer of at least {low}",
+    )
+
+
+def real(low: float, high: float = math.inf, *, closed: bool = False) -> Rule:
+    """A finite number between the two, the lower end excluded unless ``closed``."""
+
+    def allows(v: Any) -> bool:
+        if not isinstance(v, numbers.Real) or isinstance(v, (bool, np.bool_)):
+            return False
+        return bool(math.isfinite(v) and (low <= v if closed else low < v) and v < high)
+
+    left = "at least" if closed else "above"
+    words = f"a number {left} {low:g}" + ("" if math.isinf(high) else f" and below {high:g}")
+    return Rule(allows, words)
+
+
+def one_of(*choices: Any) -> Rule:
+    """One of the values given."""
+    words = " or ".join(repr(choice) for choice in choices)
+    return Rule(lambda v: any(type(v) is type(c) and v == c for c in choices), words)
+
+
+def instance(kind: type, words: str) -> Rule:
+    """An object of a kind."""
+    return Rule(lambda v: isinstance(v, kind), words)
+
+
+def check_parameters(name: str, parameters: Mapping[str, Any], rules: Mapping[str, list[Rule]]) -> None:
+    """Raise ValueError naming the first parameter that no rule allows."""
+    for parameter, allowed in rules.items():
+        value = parameters[parameter]
+        if not any(rule.allows(value) for rule in allowed):
+            words = ", or ".join(rule.words for rule in allowed)
+            raise ValueError(f"The {parameter!r} parameter of {name} must be {words}. Got {value!r} instead.")

@@ -1,0 +1,5 @@
+"""Pictures of an annealing. They need matplotlib: ``pip install 'annealed[plot]'``."""
+
+from annealed.plots.bifurcation import BifurcationDisplay
+
+__all__ = ["BifurcationDisplay"]

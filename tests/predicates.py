@@ -1,0 +1,126 @@
+"""What every path and every fitted model must satisfy, whatever the data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def valid_level(level, n_classes):
+    """Shapes agree, nothing is nan, weights sum to one within each class."""
+    K = level.n_codevectors
+    assert level.codevectors.ndim == 2 and len(level.codevectors) == K
+    assert level.weights.shape == level.classes.shape == level.nodes.shape == (K,)
+    assert level.parents.shape == (K,)
+    assert np.isfinite(level.codevectors).all()
+    assert (level.weights > 0).all()
+    assert set(level.classes.tolist()) == set(range(n_classes)), "a class has no codevector"
+    np.testing.assert_allclose(
+        np.bincount(level.classes, weights=level.weights, minlength=n_classes), 1.0, rtol=1e-9
+    )
+    nodes = list(zip(level.classes.tolist(), level.nodes.tolist(), strict=True))
+    assert len(set(nodes)) == K, "two codevectors share a place in the tree"
+    return True
+
+
+def valid_path(path, n_classes=1):
+    """Temperatures fall, parents exist, splits form a binary tree, every K is on the path."""
+    assert len(path) > 0
+    T = path.temperatures
+    assert (T > 0).all() and (np.diff(T) < 0).all()
+    assert path.n_codevectors[0] == n_classes
+    assert (path[0].parents == -1).all()
+    for level in path:
+        assert valid_level(level, n_classes)
+        assert level.distortion >= 0
+        assert -1e-9 <= level.entropy <= np.log(level.n_codevectors) + 1e-9
+        np.testing.assert_allclose(
+            level.free_energy, level.distortion - level.temperature * level.entropy, rtol=1e-12
+        )
+    for before, level in zip(path, path[1:], strict=False):
+        assert ((level.parents >= 0) & (level.parents < before.n_codevectors)).all()
+        np.testing.assert_array_equal(before.classes[level.parents], level.classes)
+        assert level.samples > before.samples
+    assert valid_tree(path, n_classes)
+    for K in range(n_classes, path[-1].n_codevectors + 1):
+        level = path.codebook(K)
+        assert level.n_codevectors == K
+        assert valid_level(level, n_classes)
+    return True
+
+
+def valid_tree(path, n_classes):
+    """Lasting splits make a binary tree, parents before children, cooling downwards."""
+    assert len(path.splits) == path[-1].n_codevectors - n_classes
+    assert {id(s) for s, _ in path.ordered_splits} == {id(s) for s in path.splits}
+    born = {(c, 0) for c in range(n_classes)}
+    mother = {}
+    for split in path.events:
+        for child in split.children:
+            assert (split.class_index, child) not in mother, "a codevector with two parents"
+            mother[split.class_index, child] = split.class_index, split.parent
+    inner = [(s.class_index, s.parent) for s in path.splits]
+    assert len(set(inner)) == len(inner), "a codevector that split twice and lasted"
+    counted = [T for _, T in path.ordered_splits]
+    assert (np.diff(counted) <= 0).all()
+    for split, T in path.ordered_splits:
+        node = split.class_index, split.parent
+        while node not in born:  # up through splits of which only one side lives on
+            assert node in mother, "a child before its parent"
+            node = mother[node]
+        assert split.critical_temperature > 0 and T > 0
+        assert 0 <= split.level < len(path)
+        born |= {(split.class_index, child) for child in split.children}
+    leaves = set(zip(path[-1].classes.tolist(), path[-1].nodes.tolist(), strict=True))
+    assert not leaves & set(inner)
+    return True
+
+
+def valid_model(est):
+    """The public attributes agree with each other and with the path."""
+    classes = getattr(est, "classes_", None)
+    n_classes = 1 if classes is None else len(set(est.codevector_labels_.tolist()))
+    K, d = est.codevectors_.shape
+    assert d == est.n_features_in_
+    assert est.weights_.shape == (K,)
+    assert est.temperature_ >= 0
+    assert len(est.get_feature_names_out()) == K
+    assert np.isfinite(est.codevectors_).all()
+    if classes is None:
+        assert est.n_clusters_ == K == len(est.cluster_centers_)
+        np.testing.assert_allclose(est.weights_.sum(), 1.0, rtol=1e-9)
+    else:
+        assert est.codevector_labels_.shape == (K,)
+        for label in set(est.codevector_labels_.tolist()):
+            assert label in classes
+            of_class = est.codevector_labels_ == label
+            np.testing.assert_allclose(est.weights_[of_class].sum(), 1.0, rtol=1e-9)
+    if len(est.path_):
+        assert valid_path(est.path_, n_classes)
+    return True
+
+
+def same_path(first, second, **tolerance):
+    """Two paths are equal: to the last bit, or within ``rtol``/``atol`` if given."""
+    np.testing.assert_array_equal(first.n_codevectors, second.n_codevectors)
+    assert [s.children for s in first.events] == [s.children for s in second.events]
+    for one, other in zip(first, second, strict=True):
+        for name in ("classes", "nodes", "parents", "samples"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        for name in ("temperature", "codevectors", "weights", "distortion", "entropy"):
+            _close(getattr(one, name), getattr(other, name), **tolerance)
+    return True
+
+
+def same_model(first, second, **tolerance):
+    """Two fitted estimators are equal: to the last bit, or within ``rtol``/``atol`` if given."""
+    assert same_path(first.path_, second.path_, **tolerance)
+    for name in ("temperature_", "codevectors_", "weights_"):
+        _close(getattr(first, name), getattr(second, name), **tolerance)
+    return True
+
+
+def _close(one, other, **tolerance):
+    if tolerance:
+        np.testing.assert_allclose(one, other, **tolerance)
+    else:
+        np.testing.assert_array_equal(one, other)
