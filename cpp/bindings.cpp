@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "associate.hpp"
@@ -82,6 +83,32 @@ void define_level(nb::module_& m, const char* name) {
     const auto padded = [](const Level& level, const Doubles& values) {
         return copy_out(values.data(), static_cast<std::size_t>(level.K));
     };
+    const auto export_state = [padded](const Level& level) {
+        nb::dict state;
+        state["mu"] = rows_out(level.tiles.mu, level.K, level.d);
+        state["r"] = padded(level, level.r);
+        state["axis"] = rows_out(level.axis, level.K, level.d);
+        state["u"] = rows_out(level.u, level.K, level.d);
+        state["p"] = padded(level, level.sums.p);
+        state["p2"] = padded(level, level.sums.p2);
+        state["y"] = padded(level, level.sums.y);
+        state["y2"] = padded(level, level.sums.y2);
+        state["y4"] = padded(level, level.sums.y4);
+        state["turned"] = rows_out(level.sums.turned, level.K, level.d);
+        state["pending"] = copy_out(level.pending.data(), level.pending.size());
+        state["pending_weights"] =
+            copy_out(level.pending_weights.data(), level.pending_weights.size());
+        state["g"] = level.g;
+        state["n"] = level.n;
+        state["count"] = level.count;
+        state["seen"] = level.seen;
+        state["streak"] = level.streak;
+        state["done"] = level.done;
+        state["weight"] = level.sums.weight;
+        state["distortion"] = level.sums.distortion;
+        state["entropy"] = level.sums.entropy;
+        return state;
+    };
     nb::class_<Level, LevelBase>(m, name)
         .def("__init__",
              [](Level* self, Matrix mu, Vector rho, Matrix axis, nb::dict s,
@@ -107,31 +134,21 @@ void define_level(nb::module_& m, const char* name) {
              },
              "mu"_a, "rho"_a, "axis"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
              "matrix"_a.none())
-        .def("state",
-             [padded](const Level& level) {
-                 nb::dict state;
-                 state["mu"] = rows_out(level.tiles.mu, level.K, level.d);
-                 state["r"] = padded(level, level.r);
-                 state["axis"] = rows_out(level.axis, level.K, level.d);
-                 state["u"] = rows_out(level.u, level.K, level.d);
-                 state["p"] = padded(level, level.sums.p);
-                 state["p2"] = padded(level, level.sums.p2);
-                 state["y"] = padded(level, level.sums.y);
-                 state["y2"] = padded(level, level.sums.y2);
-                 state["y4"] = padded(level, level.sums.y4);
-                 state["turned"] = rows_out(level.sums.turned, level.K, level.d);
-                 state["g"] = level.g;
-                 state["n"] = level.n;
-                 state["count"] = level.count;
-                 state["seen"] = level.seen;
-                 state["streak"] = level.streak;
-                 state["done"] = level.done;
-                 state["weight"] = level.sums.weight;
-                 state["distortion"] = level.sums.distortion;
-                 state["entropy"] = level.sums.entropy;
+        .def("state", export_state,
+             "All of the level's state, as arrays and numbers; samples may be pending.")
+        .def("read",
+             [export_state](Level& level) {
+                 // Reading must not close a block early, or the model would depend on who looked.
+                 const auto before = std::make_tuple(level.tiles.mu, level.r, level.g, level.n,
+                                                     level.streak, level.pending,
+                                                     level.pending_weights);
+                 level.settle();
+                 nb::dict state = export_state(level);
+                 std::tie(level.tiles.mu, level.r, level.g, level.n, level.streak, level.pending,
+                          level.pending_weights) = before;
                  return state;
              },
-             "All of the level's state, as arrays and numbers.")
+             "The state once the pending samples are learnt; the level itself stays as it is.")
         .def("restore",
              [](Level& level, nb::dict state) {
                  const auto rows = [&](const char* key, bool pad) {
@@ -157,6 +174,16 @@ void define_level(nb::module_& m, const char* name) {
                  values("y", level.sums.y);
                  values("y2", level.sums.y2);
                  values("y4", level.sums.y4);
+                 const auto waiting = [&](const char* key, std::size_t each, Doubles& into) {
+                     const Vector array = nb::cast<Vector>(state[key]);
+                     if (array.shape(0) % each || array.shape(0) / each >= Level::block)
+                         throw std::invalid_argument("saved level has too many pending samples");
+                     into.assign(array.data(), array.data() + array.shape(0));
+                 };
+                 waiting("pending", static_cast<std::size_t>(level.d), level.pending);
+                 waiting("pending_weights", 1, level.pending_weights);
+                 if (level.pending.size() != level.pending_weights.size() * level.d)
+                     throw std::invalid_argument("saved level has rows and weights that differ");
                  level.g = nb::cast<double>(state["g"]);
                  level.n = nb::cast<double>(state["n"]);
                  level.count = nb::cast<std::int64_t>(state["count"]);
@@ -291,6 +318,7 @@ NB_MODULE(ANNEALED_MODULE, m) {
                  state["done"] = self.done;
                  return state;
              })
+        .def("read", [](nb::handle self) { return self.attr("state")(); })
         .def("restore", [](WarmUp& self, nb::dict state) {
             const auto values = [&](const char* key, Doubles& into) {
                 const Vector array = nb::cast<Vector>(state[key]);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "tiles.hpp"
@@ -163,17 +164,23 @@ public:
 
     void step(const RowPointer& pointer, double w) override {
         const Row row = read_row(reader_, pointer);
-        if (count == settings.first_axis) aim();
-        if (count == settings.second_axis) turn();
+        ++count;
+        if (looks_ahead()) {
+            pending.insert(pending.end(), row.x, row.x + d);
+            pending_weights.push_back(w);
+            if (static_cast<int>(pending_weights.size()) == block) settle();
+            return;
+        }
+        if (count > settings.first_axis) {
+            if (count == settings.first_axis + 1) aim();
+            if (count == settings.second_axis + 1) turn();
+        }
         const double alpha = step_size(settings, n, w);
         n += w;
-
         const double nearest = measure(row);
         const double total = weigh(nearest);
-        if (count >= settings.first_axis) observe(row, total, w);
+        if (count > settings.first_axis) observe(row, total, w);
         const double largest_step = move(row, alpha, total);
-
-        ++count;
         streak = largest_step < settings.small_step ? streak + 1 : 0;
         done = (count >= settings.at_least && streak >= settings.patience) ||
                count >= settings.at_most;
@@ -184,10 +191,62 @@ public:
         for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
     }
 
+    // A codebook that has outgrown the first-level cache and only tracks takes its samples sixteen
+    // at a time: with c_i the step of codevector i on sample n,
+    //     d(x_j, mu') = (1 - c) d(x_j, mu) + c d(x_j, x_n) - c (1 - c) d(x_n, mu)
+    // gives every later distance without touching mu, which is then written once a block. Blocks
+    // are counted from the start of the level, so how calls cut the stream does not matter; the
+    // samples of an unfinished block wait in `pending`.
+    static constexpr int block = 16;
+    Doubles pending, pending_weights;
+
+    bool looks_ahead() const {
+        return std::is_same<Divergence, SquaredEuclidean>::value &&
+               settings.first_axis == std::numeric_limits<std::int64_t>::max() && d >= 48 &&
+               static_cast<std::int64_t>(K) * d >= 2048;
+    }
+
+    // Learn what is pending.
+    void settle() {
+        const int rows = static_cast<int>(pending_weights.size());
+        if (rows == 0) return;
+        const std::size_t padded = r.size();
+        Doubles between(static_cast<std::size_t>(rows) * rows);
+        for (int m = 0; m < rows; ++m)
+            for (int k = 0; k < m; ++k)
+                between[static_cast<std::size_t>(m) * rows + k] =
+                    row_distance(&pending[static_cast<std::size_t>(m) * d],
+                                 &pending[static_cast<std::size_t>(k) * d]);
+        ahead_.resize(static_cast<std::size_t>(block) * padded);
+        share_.assign(static_cast<std::size_t>(block) * padded, 0.0);
+        kept_.assign(padded, 1.0);
+        for (int t = 0; t < tiles.count; ++t) measure_block(t, rows);
+        for (int k = 0; k < rows; ++k) {
+            const double* distances = &ahead_[static_cast<std::size_t>(k) * padded];
+            std::copy(distances, distances + padded, divergence_.begin());
+            const double alpha = step_size(settings, n, pending_weights[k]);
+            n += pending_weights[k];
+            Vec least = Vec::all(infinity);
+            for (std::size_t i = 0; i < padded; i += W) least = min(least, Vec::load(distances + i));
+            const double total = weigh(smallest(least));
+            g *= 1 - alpha;
+            const Vec rate = Vec::all(alpha / g / total);
+            Vec largest_step = Vec::all(0.0);
+            for (std::size_t i = 0; i < padded; i += W)
+                look_ahead(i, k, rows, rate, between, largest_step);
+            streak = largest(largest_step) < settings.small_step ? streak + 1 : 0;
+            fold();
+        }
+        for (int t = 0; t < tiles.count; ++t) write_block(t, rows);
+        pending.clear();
+        pending_weights.clear();
+    }
+
 private:
     Doubles low_, high_, matrix_;
     RowReader<Divergence> reader_;
     Doubles divergence_, e_;
+    Doubles ahead_, share_, kept_;  // [rows][K] distances, shares of each row; [K] of mu itself
 
     double measure(const Row& row) {
         Vec least = Vec::all(infinity);
@@ -251,16 +310,117 @@ private:
             }
             tiles.refresh(t);
         }
-        if (g < 1e-60) {  // fold the common factor back before it underflows
-            for (double& weight : r) weight *= g;
-            g = 1;
-        }
+        fold();
         return largest(largest_step);
+    }
+
+    // Put the common factor back into the weights before it underflows.
+    void fold() {
+        if (g >= 1e-60) return;
+        for (double& weight : r) weight *= g;
+        g = 1;
+    }
+
+    double row_distance(const double* x, const double* y) const {
+        Vec partial = Vec::all(0.0);
+        int j = 0;
+        for (; j + W <= d; j += W) {
+            const Vec difference = Vec::load(x + j) - Vec::load(y + j);
+            partial = fmadd(difference, difference, partial);
+        }
+        double rest = 0;
+        for (; j < d; ++j) rest += (x[j] - y[j]) * (x[j] - y[j]);
+        return sum(partial) + rest;
+    }
+
+    // Distances of all pending rows to the codevectors of a tile, four rows at a time.
+    void measure_block(int t, int rows) {
+        const double* mu = &tiles.mu[tiles.offset(t)];
+        const std::size_t padded = r.size();
+        for (int k = 0; k < rows; k += 4) {
+            const double* x[4];
+            for (int m = 0; m < 4; ++m)
+                x[m] = &pending[static_cast<std::size_t>(std::min(k + m, rows - 1)) * d];
+            Vec even[4], odd[4];
+            for (int m = 0; m < 4; ++m) even[m] = odd[m] = Vec::all(0.0);
+            int j = 0;
+            for (; j + 2 <= d; j += 2) {
+                const Vec a = Vec::load(mu + j * W), b = Vec::load(mu + j * W + W);
+                for (int m = 0; m < 4; ++m) {
+                    const Vec p = Vec::all(x[m][j]) - a, q = Vec::all(x[m][j + 1]) - b;
+                    even[m] = fmadd(p, p, even[m]);
+                    odd[m] = fmadd(q, q, odd[m]);
+                }
+            }
+            for (; j < d; ++j)
+                for (int m = 0; m < 4; ++m) {
+                    const Vec p = Vec::all(x[m][j]) - Vec::load(mu + j * W);
+                    even[m] = fmadd(p, p, even[m]);
+                }
+            for (int m = 0; m < 4 && k + m < rows; ++m)
+                (even[m] + odd[m]).store(&ahead_[static_cast<std::size_t>(k + m) * padded + t * W]);
+        }
+    }
+
+    // Sample k moves the codevectors i..i+3: their weights, and what that means for the later rows.
+    void look_ahead(std::size_t i, int k, int rows, Vec rate, const Doubles& between,
+                    Vec& largest_step) {
+        const Vec q = Vec::load(&e_[i]) * rate, one = Vec::all(1.0);
+        if (!any_above(q, 0x1p-60)) return;
+        const std::size_t padded = r.size();
+        const Vec grown = one + q, c = q / grown, rest = one - c;
+        (Vec::load(&r[i]) * grown).store(&r[i]);
+        const Vec here = Vec::load(&divergence_[i]);
+        largest_step = max(largest_step, c * c * here);
+        const Vec correction = c * rest * here;
+        for (int m = k + 1; m < rows; ++m) {
+            double* later = &ahead_[static_cast<std::size_t>(m) * padded + i];
+            const Vec apart = Vec::all(between[static_cast<std::size_t>(m) * rows + k]);
+            const Vec value = fmadd(rest, Vec::load(later), c * apart) - correction;
+            max(value, Vec::all(0.0)).store(later);
+        }
+        for (int m = 0; m < k; ++m) {
+            double* share = &share_[static_cast<std::size_t>(m) * padded + i];
+            (Vec::load(share) * rest).store(share);
+        }
+        c.store(&share_[static_cast<std::size_t>(k) * padded + i]);
+        (Vec::load(&kept_[i]) * rest).store(&kept_[i]);
+    }
+
+    // mu = kept mu + sum_k share_k x_k, for the rows that moved anything in the tile.
+    void write_block(int t, int rows) {
+        const std::size_t padded = r.size();
+        Vec share[block];
+        const double* x[block];
+        int used = 0;
+        for (int k = 0; k < rows; ++k) {
+            const Vec value = Vec::load(&share_[static_cast<std::size_t>(k) * padded + t * W]);
+            if (!any_above(value, 0x1p-60)) continue;
+            share[used] = value;
+            x[used++] = &pending[static_cast<std::size_t>(k) * d];
+        }
+        if (used == 0) return;
+        const Vec kept = Vec::load(&kept_[t * W]);
+        double* mu = &tiles.mu[tiles.offset(t)];
+        int j = 0;
+        for (; j + 4 <= d; j += 4) {
+            Vec moved[4];
+            for (int m = 0; m < 4; ++m) moved[m] = kept * Vec::load(mu + (j + m) * W);
+            for (int k = 0; k < used; ++k)
+                for (int m = 0; m < 4; ++m)
+                    moved[m] = fmadd(share[k], Vec::all(x[k][j + m]), moved[m]);
+            for (int m = 0; m < 4; ++m) moved[m].store(mu + (j + m) * W);
+        }
+        for (; j < d; ++j) {
+            Vec moved = kept * Vec::load(mu + j * W);
+            for (int k = 0; k < used; ++k) moved = fmadd(share[k], Vec::all(x[k][j]), moved);
+            moved.store(mu + j * W);
+        }
     }
 
     // Before the move: associations and divergences of a sample that has not been learnt yet.
     void observe(const Row& row, double total, double w) {
-        const bool measuring = count >= settings.second_axis;
+        const bool measuring = count > settings.second_axis;
         const Vec inverse = Vec::all(1 / total), weight = Vec::all(w);
         const Vec tiny = Vec::all(1e-300), least = Vec::all(least_association);
         Vec distortion = Vec::all(0.0), plogp = Vec::all(0.0);

@@ -320,8 +320,10 @@ class ClassAnnealer:
         distortion = self.levels[min(self.levels)].distortion if self.levels else math.nan
         return ClassLevel(cold.single(self.mean, np.zeros(self.d)), samples, distortion, 0.0)
 
-    def live(self) -> Codebook:
-        """The codebook as it tracks after the last level."""
+    def current(self) -> Codebook:
+        """The codebook as it tracks after the last level, before that of the newest level."""
+        if not self.tracking:
+            return self.at(self.newest()).book
         assert self.book is not None
         state = self.read()
         rho = state["r"] * state["g"]
@@ -637,26 +639,21 @@ class Annealer:
         return np.array(parents, dtype=np.int64)
 
     def model(self) -> Level:
-        """The model as it stands: tracking, else the newest level all classes have finished.
+        """The model as it stands: every class as it was last seen, all at one temperature.
 
-        Associations at different temperatures cannot be compared, so while classes cool at their
-        own pace all are read on the hottest one's newest rung. A class that still warms up holds
-        nobody back: it takes part as one codevector at its mean.
+        Associations at different temperatures cannot be compared, so there is one T for all
+        classes: in a stream, where each cools at its own pace, the coldest class's. A class that
+        lags behind is then drawn too narrow for a while, which costs less than drawing all the
+        others as coarse as it is (measured: docs/notation.md).
         """
         cooling = [state for state in self.classes if state.rung is not None]
-        if cooling and all(state.tracking for state in cooling):
-            return self._live(cooling[0].temperature)
-        if cooling:
-            return self.level(min(state.newest() for state in cooling))
-        unit = max(state.unit() for state in self.classes)
-        return self._level_of([state.at(0).book for state in self.classes], 1.25 * unit)
-
-    def _live(self, T: float) -> Level:
-        books = [
-            state.live() if state.tracking else state.at(self.last_rung).book
-            for state in self.classes
-        ]
-        return self._level_of(books, T)
+        if not cooling:
+            T = 1.25 * max(state.unit() for state in self.classes)
+        elif all(state.tracking for state in cooling):
+            T = min(state.temperature for state in cooling)
+        else:
+            T = self.temperature(max(state.newest() for state in cooling))
+        return self._level_of([state.current() for state in self.classes], T)
 
     def _level_of(self, books: list[Codebook], T: float) -> Level:
         sizes = [len(book) for book in books]

@@ -69,12 +69,12 @@ def begin(
 
 
 def read(divergence: BregmanDivergence, run: Any) -> State:
-    """State of a level or warm-up, positions in the coordinates of the data.
+    """State of a level or warm-up with all its samples learnt, in the coordinates of the data.
 
     The squared deviations of a warm-up stay in those of the kernel, where a Mahalanobis
     divergence has no cross terms.
     """
-    state: State = run.state()
+    state: State = run.read()
     for name in ("mu", "axis", "turned", "mean", "last"):
         if name in state:
             state[name] = _restore(divergence, state[name])

@@ -1,0 +1,246 @@
+"""A stream of any length: how it is cut, scaled, shifted or permuted does not matter."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import subprocess
+import sys
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import make_blobs, make_moons
+
+from annealed import BregmanDivergence, Mahalanobis, ODAClassifier, ODAClustering
+
+
+def fingerprint(model):
+    """Every bit of the learnt state."""
+    parts = [pickle.dumps(state.__getstate__()) for state in model._annealer.classes]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def fed(model, X, cuts, y=None, weights=None, reads=False):
+    edges = [0, *sorted(cuts), len(X)]
+    for a, b in zip(edges[:-1], edges[1:], strict=True):
+        if a == b:
+            continue
+        labels = () if y is None else (y[a:b],)
+        w = None if weights is None else weights[a:b]
+        if w is not None and not w.any():
+            w = None if len(w) == 0 else w + 0.0
+        model.partial_fit(X[a:b], *labels, sample_weight=w)
+        if reads:
+            model.predict(X[:3])
+    return model
+
+
+cuts_of = st.lists(st.integers(0, 3000), max_size=12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(cuts=cuts_of, seed=st.integers(0, 5), split=st.sampled_from(["variance", "perturb"]))
+def test_any_chunking_of_a_clustering_is_bit_identical(cuts, seed, split):
+    X = make_blobs(3000, centers=4, n_features=3, random_state=seed)[0]
+    model = ODAClustering(split=split, samples_per_codevector=10, gamma=0.7, random_state=0)
+    whole = fingerprint(fed(model, X, []))
+    again = ODAClustering(split=split, samples_per_codevector=10, gamma=0.7, random_state=0)
+    assert fingerprint(fed(again, X, cuts, reads=True)) == whole
+
+
+@settings(max_examples=15, deadline=None)
+@given(cuts=cuts_of, weighted=st.booleans())
+def test_any_chunking_of_a_classifier_is_bit_identical(cuts, weighted):
+    """With classes that come late and at their own pace, and with weights."""
+    rng = np.random.default_rng(0)
+    X, y = make_blobs(3000, centers=4, n_features=2, random_state=1)
+    y = np.array(["a", "b", "c", "d"])[y]
+    y[:1500][y[:1500] == "d"] = "a"  # d comes late
+    y[(y == "c") & (rng.uniform(size=3000) < 0.9)] = "b"  # c is rare
+    w = rng.uniform(0.1, 3.0, size=3000) if weighted else None
+    whole = fed(ODAClassifier(random_state=0), X, [], y, w)
+    cut = fed(ODAClassifier(random_state=0), X, cuts, y, w, reads=True)
+    assert fingerprint(whole) == fingerprint(cut)
+    np.testing.assert_array_equal(whole.predict_proba(X[:50]), cut.predict_proba(X[:50]))
+
+
+@settings(max_examples=8, deadline=None)
+@given(cuts=cuts_of)
+def test_any_chunking_of_a_large_codebook_is_bit_identical(cuts):
+    """Sixteen samples at a time, whoever looks in between (the look-ahead kernel)."""
+    X = make_blobs(3000, centers=40, n_features=64, random_state=0)[0]
+    start = ODAClustering(40, samples_per_codevector=5, gamma=0.7, random_state=0).fit(X)
+    assert start._annealer.finished
+    whole, cut = fed(deepcopy(start), X, []), fed(deepcopy(start), X, cuts, reads=True)
+    assert whole._annealer.classes[0].run.state()["pending"].size % 64 == 0
+    assert fingerprint(whole) == fingerprint(cut)
+    np.testing.assert_array_equal(whole.codevectors_, cut.codevectors_)
+
+
+def test_the_look_ahead_kernel_follows_the_printed_rule():
+    from annealed.divergences import get_divergence
+    from annealed.kernels import online, reference
+
+    rng = np.random.default_rng(0)
+    K, d, never = 40, 70, int(np.iinfo(np.int64).max)
+    X = rng.normal(size=(1003, d)) + 1e3
+    w = rng.choice([0.5, 1.0, 2.0], size=len(X))
+    settings_ = {
+        "T": 40.0, "small_step": 0.1, "a": 1.0, "b": 0.9, "alpha_min": 0.0, "n": float(K),
+        "first_axis": never, "second_axis": never, "at_least": never, "at_most": never,
+        "patience": 5,
+    }  # fmt: skip
+    states = []
+    for kernel in (online, reference):
+        free = np.full(d, -np.inf), np.full(d, np.inf)
+        divergence = get_divergence("squared_euclidean")
+        run = kernel.begin(
+            divergence, X[:K] + 0.1, np.full(K, 1 / K), np.zeros((K, d)), settings_, *free
+        )
+        kernel.learn([run], X, None, None, w, 0, len(X))
+        states.append(kernel.read(divergence, run))
+    np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(states[0]["r"] * states[0]["g"], states[1]["r"], atol=1e-10)
+    assert states[0]["streak"] == states[1]["streak"]
+
+
+def test_the_same_seed_gives_the_same_model_in_two_processes():
+    program = """
+import hashlib, numpy as np
+from sklearn.datasets import make_blobs
+from annealed import ODAClustering
+X = make_blobs(2000, centers=6, random_state=0)[0]
+m = ODAClustering(random_state=7).fit(X)
+print(hashlib.sha256(m.codevectors_.tobytes() + m.labels_.tobytes()).hexdigest())
+"""
+    runs = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout != ""
+
+
+def anneal(X, **parameters):
+    return ODAClustering(None, random_state=0, **parameters).fit(X).path_
+
+
+@pytest.mark.parametrize("split", ["variance", "perturb"])
+@pytest.mark.parametrize("factor", [2.0**-20, 0.25, 2.0**30])
+def test_a_power_of_two_scales_the_model_exactly(split, factor):
+    X = make_blobs(1500, centers=5, n_features=4, random_state=0)[0]
+    plain, scaled = anneal(X, split=split), anneal(X * factor, split=split)
+    assert len(plain) == len(scaled)
+    for one, other in zip(plain, scaled, strict=True):
+        np.testing.assert_array_equal(one.codevectors * factor, other.codevectors)
+        np.testing.assert_array_equal(one.weights, other.weights)
+        assert one.temperature * factor**2 == other.temperature
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1.0, 100.0), (1 / 3, 0.0), (777.7, -1e4)])
+def test_scale_and_shift_change_nothing_but_scale_and_shift(factor, shift):
+    """Down to the first fifty splits, to 1e-6 of the spread."""
+    X = make_blobs(1500, centers=5, n_features=4, random_state=0)[0]
+    plain, moved = anneal(X), anneal(X * factor + shift)
+    compared = 0
+    for one, other in zip(plain, moved, strict=False):
+        if one.n_codevectors > 51:
+            break
+        assert one.n_codevectors == other.n_codevectors
+        back = (other.codevectors - shift) / factor
+        np.testing.assert_allclose(back, one.codevectors, atol=1e-6 * X.std())
+        compared = one.n_codevectors
+    assert compared > 20
+
+
+def test_permuting_features_permutes_codevectors():
+    X = make_blobs(1500, centers=5, n_features=6, random_state=0)[0]
+    order = np.random.default_rng(0).permutation(6)
+    plain, permuted = anneal(X), anneal(X[:, order])
+    for one, other in zip(plain, permuted, strict=False):
+        if one.n_codevectors > 51:
+            break
+        np.testing.assert_allclose(one.codevectors[:, order], other.codevectors, atol=1e-6)
+
+
+def test_memory_is_constant_and_the_size_fixed_after_the_last_level():
+    X = make_blobs(20000, centers=5, random_state=0)[0]
+    model = ODAClustering(random_state=0)
+    for _ in range(20):
+        model.partial_fit(X)
+    assert model._annealer.finished
+    K, size = model.n_clusters_, len(pickle.dumps(model))
+    before = model.codevectors_.copy()
+    for _ in range(3):
+        model.partial_fit(X)
+    assert model.n_clusters_ == K
+    assert len(pickle.dumps(model)) <= size + 64  # a counter may need another byte
+    assert not np.array_equal(before, model.codevectors_)  # it tracks
+
+
+def test_after_the_last_level_the_codebook_follows_the_stream():
+    X = make_blobs(4000, centers=3, cluster_std=0.5, random_state=0)[0]
+    model = ODAClustering(3, alpha_min=0.01, random_state=0).fit(X)
+    drift = np.array([1.0, -1.0])
+    for step in np.linspace(0, 1, 40):
+        model.partial_fit(X + step * drift)
+    wanted = np.sort(ODAClustering(3, random_state=0).fit(X + drift).codevectors_, axis=0)
+    np.testing.assert_allclose(np.sort(model.codevectors_, axis=0), wanted, atol=0.15)
+
+
+def test_a_rare_class_neither_waits_nor_vanishes():
+    """One sample in fifty: it keeps its codevectors, the others go on without it."""
+    rng = np.random.default_rng(0)
+    X, y = make_moons(40000, noise=0.1, random_state=0)
+    rare = (y == 1) & (rng.uniform(size=len(y)) > 0.02)
+    X, y = X[~rare], y[~rare]
+    model = ODAClassifier(random_state=0)
+    X_new, y_new = make_moons(2000, noise=0.1, random_state=1)
+    recalls = []
+    for k in range(0, len(X), 500):
+        model.partial_fit(X[k : k + 500], y[k : k + 500])
+        right = model.predict(X_new) == y_new
+        recalls.append((right[y_new == 0].mean(), right[y_new == 1].mean()))
+    common, rarely = (model._annealer.classes[model._seen.index(c)] for c in (0, 1))
+    assert common.newest() > rarely.newest()  # it did not wait
+    assert len(rarely.current()) > 1  # it did not starve
+    assert min(common for common, _ in recalls) > 0.85  # nor does it cost the others
+    assert recalls[-1][1] > 0.9
+
+
+def test_a_late_class_never_erases_the_old_ones():
+    X, y = make_blobs(6000, centers=4, cluster_std=0.7, random_state=3)
+    early, late = y < 3, y == 3
+    model = ODAClassifier(random_state=0)
+    for _ in range(3):
+        model.partial_fit(X[early], y[early])
+    before = model.score(X[early], y[early])
+    model.partial_fit(X[late][:1], y[late][:1])  # a single row of the new class
+    assert model.score(X[early], y[early]) > before - 0.02
+    for _ in range(3):
+        model.partial_fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert set(model.codevector_labels_) == {0, 1, 2, 3}
+
+
+def test_streams_of_other_divergences():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(rng.choice([2.0, 20.0], size=(4000, 1)) * np.array([1.0, 3.0, 0.2]))
+    model = ODAClustering(2, divergence="i_divergence", random_state=0)
+    for k in range(0, 4000, 333):
+        model.partial_fit(counts[k : k + 333])
+    order = np.argsort(model.codevectors_[:, 0])
+    np.testing.assert_allclose(
+        model.codevectors_[order], [[2, 6, 0.4], [20, 60, 4]], rtol=0.25, atol=0.2
+    )
+
+
+def test_mahalanobis_and_custom_divergences_cut_their_streams_too():
+    X = make_blobs(900, centers=3, n_features=2, random_state=0)[0]
+    half = BregmanDivergence(lambda x: 0.5 * (x**2).sum(axis=1), lambda x: x, name="half")
+    for divergence in (Mahalanobis([[2.0, 0.5], [0.5, 1.0]]), half):
+        make = lambda: ODAClustering(3, divergence=divergence, samples_per_codevector=10)  # noqa: B023, E731
+        models = [fed(make(), X, cuts, reads=True) for cuts in ([], [1, 50, 51, 400])]
+        np.testing.assert_array_equal(models[0].codevectors_, models[1].codevectors_)
