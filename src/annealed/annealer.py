@@ -52,7 +52,7 @@ class Schedule:
     T_min: float | None = None
     gamma: float = 0.9
     K_max: int = 100
-    stop_at: int | None = None  # grow to exactly this many codevectors, then cool on
+    wanted: int | None = None  # go on, below T_min if need be, until there are this many
     epsilon_c: float = 0.01
     epsilon_n: float = 0.1
     epsilon_r: float = 1e-7
@@ -62,10 +62,16 @@ class Schedule:
     samples_per_codevector: int = 100
     patience: int = 5
     paper: bool = False
+    splitting: bool = True
 
-    def grows(self, book: Codebook) -> bool:
-        """Whether codevectors of this codebook may still split and merge."""
-        return self.stop_at is None or len(book) < self.stop_at
+    @property
+    def room(self) -> int:
+        """How many codevectors to grow to.
+
+        Structure is sometimes noticed late, so a ladder that looks for K codevectors goes on to
+        twice as many; the splits are then put in order of their critical temperatures.
+        """
+        return self.K_max if self.wanted is None else min(self.K_max, 2 * self.wanted + 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +178,7 @@ class ClassAnnealer:
         self.weight += self.run.seen
         self.samples += self.run.count
         self.rung, self.temperature = rung, T
-        self.paired = schedule.split == "perturb" and schedule.grows(book) and not self.tracking
+        self.paired = schedule.split == "perturb" and schedule.splitting and not self.tracking
         if self.paired:
             size = schedule.delta * (1.0 if schedule.paper else math.sqrt(T))
             book = cold.perturb(book, size, self.divergence, self.low, self.high)
@@ -229,7 +235,7 @@ class ClassAnnealer:
         assert self.book is not None
         if self.paired:
             book = self._pairs(book, schedule)
-        if schedule.grows(book):
+        if schedule.splitting:
             book = self._merge(cold.prune(book, schedule.epsilon_r), schedule)
         weight = state["weight"]
         return ClassLevel(
@@ -249,8 +255,8 @@ class ClassAnnealer:
         whole = [cold.pooled(book, 2 * i, 2 * i + 1, self.divergence) for i in pairs]
         apart = [i for i in pairs if distance[2 * i, 2 * i + 1] >= self._threshold(schedule)]
         apart.sort(key=lambda i: -np.nan_to_num(whole[i].critical[2 * i]))
-        if schedule.stop_at is not None:
-            apart = apart[: schedule.stop_at - len(pairs)]
+        if schedule.wanted is not None:
+            apart = apart[: max(schedule.room - len(pairs), 0)]
         assert self.rung is not None
         for i in apart:
             critical = float(whole[i].critical[2 * i])
@@ -292,12 +298,12 @@ class ClassAnnealer:
     def next_codebook(self, level: ClassLevel, T: float, schedule: Schedule) -> Codebook:
         """The codebook the next level starts from: what is unstable at T has split."""
         book = level.book
-        if schedule.split == "perturb" or not schedule.grows(book):
+        if schedule.split == "perturb" or not schedule.splitting:
             return book
         unstable = np.flatnonzero(book.critical - book.error > T)
         unstable = unstable[np.argsort(-book.critical[unstable], kind="stable")]
-        if schedule.stop_at is not None:
-            unstable = unstable[: schedule.stop_at - len(book)]
+        if schedule.wanted is not None:
+            unstable = unstable[: max(schedule.room - len(book), 0)]
         if not len(unstable):
             return book
         first = self.next_node
@@ -508,7 +514,8 @@ class Annealer:
         if rung >= self.last_rung and self._still_to_grow(level):
             self.last_rung = rung + 1
         book = state.next_codebook(level, T, schedule)
-        if rung >= self.last_rung or others + len(book) > schedule.K_max:
+        grown = schedule.wanted is not None and len(level.book) >= schedule.room
+        if rung >= self.last_rung or grown or others + len(book) > schedule.K_max:
             pending = [split.critical_temperature for split in state.splits if split.level > rung]
             self.end_temperature = min(max(pending, default=T), self.temperature(rung))
             self._end_ladder(rung)
@@ -518,7 +525,7 @@ class Annealer:
     def _still_to_grow(self, level: ClassLevel) -> bool:
         """A wanted number of codevectors is not reached, but can be."""
         assert self.top is not None
-        if self.schedule.stop_at is None or not self.schedule.grows(level.book):
+        if self.schedule.wanted is None or len(level.book) >= self.schedule.wanted:
             return False
         return bool(np.nanmax(level.book.critical, initial=0.0) > COLDEST * self.top)
 
@@ -551,7 +558,9 @@ class Annealer:
         The annealer itself stays as it is. Only for one class.
         """
         start = self.model()
-        fixed = replace(self.schedule, stop_at=start.n_codevectors)
+        # Levels of a fixed size end after their samples: a hard codebook is never "converged" in
+        # units of a temperature far below the variance of its cells.
+        fixed = replace(self.schedule, splitting=False, wanted=None, epsilon_c=math.inf)
         twin = Annealer(self.d, self.divergence, fixed)
         twin.top, twin.classes = self.top, [self.classes[0].copy()]
         state = twin.classes[0]

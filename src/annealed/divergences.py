@@ -119,7 +119,8 @@ class BregmanDivergence:
         # where it would leave the domain.
         norm = np.sqrt((a**2).sum(axis=1, keepdims=True))
         step = 6e-6 * np.maximum(np.abs(mu).max(axis=1, keepdims=True), 1e-3) / np.where(norm, norm, 1)
-        room = np.minimum(mu - self.low, self.high - mu) / np.where(a, np.abs(a), np.inf)
+        with np.errstate(divide="ignore"):
+            room = np.where(a != 0, np.minimum(mu - self.low, self.high - mu) / np.abs(a), np.inf)
         step = np.minimum(step, 0.5 * room.min(axis=1, keepdims=True))
         difference = self.gradient(mu + step * a) - self.gradient(mu - step * a)
         return np.asarray(difference / (2 * step))

@@ -232,8 +232,8 @@ class AnnealingPath(Sequence[Level]):
     def codebook(self, n_codevectors: int) -> Level:
         """The model with exactly that many codevectors.
 
-        It is the coldest level with that many, if one has just them; otherwise the first on which
-        the wanted splits have all happened, with the later ones undone.
+        It is the coldest level before the next split that lasts; where several happen on one
+        level, the first level that has the wanted ones, with the others undone.
         """
         first = len(np.unique(self.levels[0].classes)) if self.levels else 0
         used = n_codevectors - first
@@ -244,18 +244,15 @@ class AnnealingPath(Sequence[Level]):
             )
         applied = [split for split, _ in self.ordered_splits[:used]]
         start = max((split.level for split in applied), default=0)
+        later = [split.level for split, _ in self.ordered_splits[used:]]
+        before = self.levels[start : min(later, default=len(self.levels))]
         inner = {(split.class_index, split.parent) for split in applied}
-        choice = None
-        for level in self.levels[start:]:
+        for level in (*reversed(before), *self.levels[start:]):
             groups = self._groups(level, inner)
-            # A codevector that was to vanish later may still stand by itself: go on until it has.
-            if choice is None and len(set(groups)) != n_codevectors:
-                continue
-            if choice is not None and level.n_codevectors != n_codevectors:
-                break
-            choice = level, groups
-        assert choice is not None  # on the coldest level only lasting splits are left
-        return _joined(*choice)
+            # A codevector that is to vanish later may still stand by itself: not this level.
+            if len(set(groups)) == n_codevectors:
+                return _joined(level, groups)
+        raise AssertionError("on the coldest level only lasting splits are left")
 
     def _groups(self, level: Level, inner: set[tuple[int, int]]) -> list[tuple[int, int]]:
         """The node each codevector belongs to when only the ``inner`` nodes are split."""

@@ -63,7 +63,7 @@ def judge_persistence(
     noticeable = np.flatnonzero(plateau[1:] >= 0.5 * LEAST_EXCESS) + 2
     K_max = min(max(20, 3 * int(noticeable.max(initial=1))), schedule.K_max)
     rng = np.random.default_rng(seed)
-    brief = replace(schedule, T_max=None, T_min=None, K_max=K_max, stop_at=None, paper=False)
+    brief = replace(schedule, T_max=None, T_min=None, K_max=K_max, wanted=None, paper=False)
     kinds = [
         [_surrogate_plateau(kind, covariance, brief, samples, rng) for _ in range(SURROGATES)]
         for kind in ("gaussian", "box")
@@ -134,6 +134,17 @@ def covariance_of(annealer: Annealer) -> Array:
     centred = rows - level.weights @ rows
     between = (centred * level.weights[:, None]).T @ centred
     return between + np.diag(np.maximum(variance - np.diag(between), 0.0))
+
+
+class GivenK:
+    """Chooser for `Annealer`: the model with a given number of codevectors."""
+
+    def __init__(self, K: int) -> None:
+        self.K = K
+
+    def __call__(self, annealer: Annealer) -> Level:
+        path = annealer.path()
+        return path.codebook(min(self.K, len(path.splits) + 1))
 
 
 class PersistentK:

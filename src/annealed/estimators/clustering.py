@@ -23,7 +23,7 @@ from annealed.estimators.annealing import (
 from annealed.estimators.parameters import one_of, whole
 from annealed.kernels import kernel_for
 from annealed.path import Level
-from annealed.structure import Persistence, PersistentK
+from annealed.structure import GivenK, Persistence, PersistentK
 
 
 class ODAClustering(ClusterMixin, AnnealingEstimator):
@@ -172,8 +172,8 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         divergence, schedule = self._checked_schedule()
         rows = self._checked_rows(X, divergence, reset=True)
         weights = mean_one(checked_weights(sample_weight, len(rows)))
-        if schedule.stop_at is not None and len(rows) < schedule.stop_at:
-            raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={schedule.stop_at}.")
+        if schedule.wanted is not None and len(rows) < schedule.wanted:
+            raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={schedule.wanted}.")
         seed = self._seed()
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(rows), seed)
         rng = np.random.default_rng(seed)
@@ -221,12 +221,16 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
             raise ValueError(
                 f"n_clusters={self.n_clusters} is more than K_max={schedule.K_max}: raise K_max"
             )
-        return divergence, replace(schedule, stop_at=int(self.n_clusters))
+        return divergence, replace(schedule, wanted=int(self.n_clusters))
 
     def _new_annealer(
         self, d: int, divergence: BregmanDivergence, schedule: Schedule, samples: int | None, seed: int
     ) -> Annealer:
-        choose = PersistentK(samples, seed) if self.n_clusters == "auto" else None
+        choose: GivenK | PersistentK | None = None
+        if schedule.wanted is not None:
+            choose = GivenK(schedule.wanted)
+        elif self.n_clusters == "auto":
+            choose = PersistentK(samples, seed)
         annealer = Annealer(d, divergence, schedule, choose)
         annealer.add_class()
         return annealer
@@ -236,10 +240,10 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
             warnings.warn(
                 "all rows are identical: there is one cluster", ConvergenceWarning, stacklevel=3
             )
-        elif schedule.stop_at is not None and self.n_clusters_ < schedule.stop_at:
+        elif schedule.wanted is not None and self.n_clusters_ < schedule.wanted:
             warnings.warn(
                 f"found {self.n_clusters_} distinct codevectors where n_clusters="
-                f"{schedule.stop_at} was asked for; are there that many distinct rows?",
+                f"{schedule.wanted} was asked for; are there that many distinct rows?",
                 ConvergenceWarning,
                 stacklevel=3,
             )
