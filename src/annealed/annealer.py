@@ -74,6 +74,12 @@ class Schedule:
         return self.K_max if self.wanted is None else min(self.K_max, 2 * self.wanted + 4)
 
 
+def weight_entropy(book: Codebook) -> float:
+    """H(Q) = -sum_i rho_i log rho_i."""
+    rho = book.rho[book.rho > 0]
+    return float(-(rho * np.log(rho)).sum())
+
+
 @dataclass(frozen=True, eq=False)
 class ClassLevel:
     """What one class looked like when it finished a level."""
@@ -231,19 +237,25 @@ class ClassAnnealer:
     def close(self, schedule: Schedule) -> ClassLevel:
         """Finish the level: merge, prune, and say what came out."""
         state = self.run.state()
-        book = self.measured()
-        assert self.book is not None
-        if self.paired:
-            book = self._pairs(book, schedule)
+        learnt = self.measured()
+        book = self._pairs(learnt, schedule) if self.paired else learnt
         if schedule.splitting:
             book = self._merge(cold.prune(book, schedule.epsilon_r), schedule)
-        weight = state["weight"]
-        return ClassLevel(
-            book=book,
-            samples=self.samples + state["count"],
-            distortion=state["distortion"] / weight if weight > 0 else math.nan,
-            entropy=state["entropy"] / weight if weight > 0 else math.nan,
-        )
+        distortion = entropy = math.nan
+        if state["weight"] > 0:
+            # Joining codevectors takes the entropy between them out of H and adds the divergence
+            # from their means to D; both follow from the weights and positions alone.
+            distortion = state["distortion"] / state["weight"]
+            distortion += self._information(learnt) - self._information(book)
+            entropy = state["entropy"] / state["weight"]
+            entropy += weight_entropy(book) - weight_entropy(learnt)
+            entropy = min(max(entropy, 0.0), weight_entropy(book))  # H(Q|X) <= H(Q)
+        return ClassLevel(book, self.samples + state["count"], max(distortion, 0.0), entropy)
+
+    def _information(self, book: Codebook) -> float:
+        """sum_i rho_i d(mu_i, mean): what the positions of the codevectors explain."""
+        mean = np.clip(book.rho @ book.mu, self.low, self.high)[None, :]
+        return float(book.rho @ self.kernel.divergences(self.divergence, book.mu, mean)[:, 0])
 
     def _threshold(self, schedule: Schedule) -> float:
         return schedule.epsilon_n * (1.0 if schedule.paper else self.temperature)
@@ -630,21 +642,25 @@ class Annealer:
         )
 
     def _parents(self, classes: Integers, nodes: Integers, before: Level | None) -> Integers:
+        """For every codevector the one of the level before that it comes from."""
         if before is None:
             return np.full(len(nodes), -1, dtype=np.int64)
         known = zip(before.classes.tolist(), before.nodes.tolist(), strict=True)
         place = {node: i for i, node in enumerate(known)}
-        mother = {
-            (c, child): split.parent
-            for c, state in enumerate(self.classes)
-            for split in state.splits
-            for child in split.children
-        }
+        mother: dict[tuple[int, int], tuple[int, int]] = {}
+        children: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for c, state in enumerate(self.classes):
+            for split in state.splits:
+                mother.update({(c, child): (c, split.parent) for child in split.children})
+                children.setdefault((c, split.parent), []).extend((c, n) for n in split.children)
         parents = []
-        for c, n in zip(classes.tolist(), nodes.tolist(), strict=True):
-            while (c, n) not in place and (c, n) in mother:
-                n = mother[c, n]
-            parents.append(place.get((c, n), -1))
+        for node in zip(classes.tolist(), nodes.tolist(), strict=True):
+            # Split since: its mother. Split and taken back: the heavier of the two it was.
+            above = node
+            while above not in place and above in mother:
+                above = mother[above]
+            twins = [place[child] for child in children.get(node, []) if child in place]
+            parents.append(place[above] if above in place else max(twins, key=before.weights.item))
         return np.array(parents, dtype=np.int64)
 
     def model(self) -> Level:

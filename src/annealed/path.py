@@ -247,7 +247,8 @@ class AnnealingPath(Sequence[Level]):
         later = [split.level for split, _ in self.ordered_splits[used:]]
         before = self.levels[start : min(later, default=len(self.levels))]
         inner = {(split.class_index, split.parent) for split in applied}
-        for level in (*reversed(before), *self.levels[start:]):
+        exact = [level for level in before if level.n_codevectors == n_codevectors]
+        for level in (*reversed(exact), *reversed(before), *self.levels[start:]):
             groups = self._groups(level, inner)
             # A codevector that is to vanish later may still stand by itself: not this level.
             if len(set(groups)) == n_codevectors:
