@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from predicates import same_path, valid_model, valid_path
+from predicates import same_path, valid_energies, valid_model, valid_path
 from sklearn.datasets import load_digits, load_iris
 
 from annealed import AnnealingPath, ODAClassifier, ODAClustering
@@ -129,7 +129,7 @@ def test_integer_gives_exactly_that_many_clusters(K, split):
     est = ODAClustering(K, split=split, random_state=K).fit(X)
     assert est.n_clusters_ == K
     assert len(np.unique(est.cluster_centers_, axis=0)) == K
-    assert valid_model(est)
+    assert len(np.unique(est.labels_)) == K
 
 
 @SPLITS
@@ -230,15 +230,35 @@ def test_at_temperature_takes_the_coldest_level_not_below():
 # -- energies -------------------------------------------------------------------------------------
 
 
-def test_free_energy_is_distortion_less_temperature_times_entropy():
+@SPLITS
+def test_free_energy_is_distortion_less_temperature_times_entropy(split):
     X = np.random.default_rng(0).normal(size=(300, 2))
-    for level in ODAClustering(None, random_state=0, K_max=15).fit(X).path_:
+    for level in ODAClustering(None, split=split, random_state=0, K_max=15).fit(X).path_:
         assert level.free_energy == level.distortion - level.temperature * level.entropy
 
 
-def test_distortion_and_entropy_of_a_level_are_those_of_its_model():
+@given(X=small_data(), split=st.sampled_from(["variance", "perturb"]), seed=st.integers(0, 100))
+@settings(max_examples=15)
+def test_entropy_of_a_level_is_at_most_log_K(X, split, seed):
+    est = ODAClustering(
+        None, split=split, random_state=seed, K_max=10, gamma=0.8, samples_per_codevector=20
+    ).fit(X)
+    assert valid_energies(est.path_)
+
+
+def test_energies_are_known_while_a_class_warms_up():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    est = ODAClassifier(random_state=0).partial_fit(X, np.arange(300) % 10 == 0)
+    assert len(est.path_) > 0
+    assert valid_energies(est.path_)
+
+
+@SPLITS
+def test_distortion_and_entropy_of_a_level_are_those_of_its_model(split):
     X = np.random.default_rng(0).normal(size=(3000, 2))
-    est = ODAClustering(None, random_state=0, K_max=12, samples_per_codevector=3000).fit(X)
+    est = ODAClustering(
+        None, split=split, random_state=0, K_max=12, samples_per_codevector=3000
+    ).fit(X)
     for level in est.path_:
         d = ((X[:, None] - level.codevectors) ** 2).sum(axis=2)
         log_p = np.log(level.weights) - d / level.temperature

@@ -174,7 +174,7 @@ class ClassAnnealer:
         self.low, self.high = self.divergence.bounds(state["mean"])
         self.variance = state["squares"] / state["seen"]
         self.mean = np.clip(state["mean"], self.low, self.high)
-        self.first_rung = rung
+        self.first_rung, self.entered_at = rung, self.unit()
         self.begin(cold.single(self.mean, state["last"] - self.mean), rung, T, schedule)
 
     # -- levels --------------------------------------------------------------------------------
@@ -327,16 +327,16 @@ class ClassAnnealer:
     def at(self, rung: int) -> ClassLevel:
         """The class as it was on that rung of its own path.
 
-        Above its own T_max, and while it warms up, a class is one codevector at its mean.
+        Above its own T_max, and while it warms up, a class is one codevector at its mean, with a
+        distortion of half its unit of temperature (exactly so for the squared Euclidean one).
         """
         if rung in self.levels:
             return self.levels[rung]
         if self.rung is None:
-            state = self.read()
-            return ClassLevel(cold.single(state["mean"], np.zeros(self.d)), self.run.count, math.nan, 0.0)
-        samples = self.levels[min(self.levels)].samples if self.levels else self.samples
-        distortion = self.levels[min(self.levels)].distortion if self.levels else math.nan
-        return ClassLevel(cold.single(self.mean, np.zeros(self.d)), samples, distortion, 0.0)
+            mean, unit, samples = self.read()["mean"], self.unit(), int(self.run.count)
+        else:
+            mean, unit, samples = self.mean, self.entered_at, self.warm_up
+        return ClassLevel(cold.single(mean, np.zeros(self.d)), samples, 0.5 * unit, 0.0)
 
     def current(self) -> Codebook:
         """The codebook as it tracks after the last level, before that of the newest level."""
@@ -558,7 +558,9 @@ class Annealer:
         self.last_rung = min(self.last_rung, rung)
         last, T = self.last_rung, self.temperature(self.last_rung)
         for state in self.classes:
-            if state.rung is not None and state.newest() >= last and not state.tracking:
+            if state.rung is None or state.newest() < last:
+                continue
+            if not state.tracking or state.rung > last:
                 state.track(state.at(last).book, last, T, self.schedule, levels=True)
         if self.finished and self.choose is not None and self.chosen is None:
             self.chosen = self.choose(self)

@@ -7,7 +7,8 @@ scikit-learn's names.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -72,6 +73,23 @@ def paper_settings() -> dict[str, Any]:
         "epsilon_r": 1e-7,
         "alpha": (1.0, 0.9),
     }
+
+
+def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that learns change the estimator only when it has succeeded.
+
+    It works on a shallow copy, so an error or Ctrl-C, wherever it strikes, leaves the estimator as
+    it was, down to ``n_features_in_``.
+    """
+
+    @functools.wraps(learn)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        twin = copy.copy(self)
+        learn(twin, *args, **kwargs)
+        self.__dict__ = twin.__dict__
+        return self
+
+    return guarded
 
 
 class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

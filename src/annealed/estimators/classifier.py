@@ -16,6 +16,7 @@ from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators.annealing import (
     SHARED_RULES,
     AnnealingEstimator,
+    all_or_nothing,
     checked_weights,
     mean_one,
     names_of,
@@ -139,6 +140,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     # -- learning ------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Anneal every class of the rows of X, in random order and as often as needed.
 
@@ -168,6 +170,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self._scores = self._level_scores(rows, index, rng)
         return self
 
+    @all_or_nothing
     def partial_fit(
         self,
         X: ArrayLike,

@@ -17,6 +17,7 @@ from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators.annealing import (
     SHARED_RULES,
     AnnealingEstimator,
+    all_or_nothing,
     checked_weights,
     mean_one,
 )
@@ -155,6 +156,7 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
 
     # -- learning ------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Anneal the rows of X, in random order and as often as needed.
 
@@ -184,6 +186,7 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         self.labels_ = self._assign(rows)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows of X in the order they come, each once.
 

@@ -1,0 +1,25 @@
+"""Benchmarks: every comparison in one run, on one core.
+
+Run them with ``python -m benchmarks`` (all) or ``python -m benchmarks speed quality`` (some);
+``--quick`` takes fewer seeds and shorter timings, to see that everything works.
+
+Importing this package binds the process, and every process it starts, to one core and one thread.
+That has to happen before NumPy is imported, hence here.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _variable in (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "LOKY_MAX_CPU_COUNT",
+):
+    os.environ[_variable] = "1"
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
