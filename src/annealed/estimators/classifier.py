@@ -166,6 +166,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(classes))
         annealer.anneal(rows, index.astype(np.int32), weights, rng)
         self._annealer, self._fixed = annealer, None
+        self._warn_of_caps(annealer, 0)
         self.classes_, self._seen = classes, list(classes)
         self._scores = self._level_scores(rows, index, rng)
         return self
@@ -217,7 +218,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         seen = known + new
         place = {label: c for c, label in enumerate(seen)}
         index = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
+        before = len(annealer.unconverged)
         annealer.absorb(rows, index, weights)
+        self._warn_of_caps(annealer, before)
         self._annealer, self._seen, self.classes_ = annealer, seen, all_classes
         self._scores = None
         return self
@@ -283,8 +286,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             raise ValueError(
                 f"class_weight names {names_of(unknown)}, but the classes are {names_of(classes)}"
             )
-        if any(not factor >= 0 for factor in given.values()):
-            raise ValueError(f"class_weight must not be negative, got {given!r}")
+        if any(not 0 <= factor < np.inf for factor in given.values()):
+            raise ValueError(f"class_weight must hold finite non-negative factors, got {given!r}")
 
     def _level_scores(
         self, rows: NDArray[Any], index: NDArray[np.int64], rng: np.random.Generator

@@ -174,14 +174,16 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         divergence, schedule = self._checked_schedule()
         rows = self._checked_rows(X, divergence, reset=True)
         weights = mean_one(checked_weights(sample_weight, len(rows)))
-        if schedule.wanted is not None and len(rows) < schedule.wanted:
-            raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={schedule.wanted}.")
+        samples = len(rows) if weights is None else np.count_nonzero(weights)
+        if schedule.wanted is not None and samples < schedule.wanted:
+            raise ValueError(f"n_samples={samples} should be >= n_clusters={schedule.wanted}.")
         seed = self._seed()
-        annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(rows), seed)
+        annealer = self._new_annealer(rows.shape[1], divergence, schedule, samples, seed)
         rng = np.random.default_rng(seed)
         annealer.anneal(rows, None, weights, rng)
         fixed = self._polished(annealer, rows, weights, rng) if self.polish else None
         self._annealer, self._fixed = annealer, fixed
+        self._warn_of_caps(annealer, 0)
         self._warn_of_too_few(schedule)
         self.labels_ = self._assign(rows)
         return self
@@ -211,8 +213,10 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
             annealer = self._new_annealer(rows.shape[1], divergence, schedule, None, self._seed())
         else:
             annealer = self._annealer_to_continue()
+        before = len(annealer.unconverged)
         annealer.absorb(rows, None, weights)
         self._annealer = annealer
+        self._warn_of_caps(annealer, before)
         self.__dict__.pop("labels_", None)
         return self
 
@@ -241,14 +245,14 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
     def _warn_of_too_few(self, schedule: Schedule) -> None:
         if not self._annealer.finished:
             warnings.warn(
-                "all rows are identical: there is one cluster", ConvergenceWarning, stacklevel=3
+                "all rows are identical: there is one cluster", ConvergenceWarning, stacklevel=4
             )
         elif schedule.wanted is not None and self.n_clusters_ < schedule.wanted:
             warnings.warn(
                 f"found {self.n_clusters_} distinct codevectors where n_clusters="
                 f"{schedule.wanted} was asked for; are there that many distinct rows?",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _polished(
