@@ -178,11 +178,11 @@ def test_data_far_from_the_origin_keeps_its_digits():
 
 
 def test_baseline_and_avx2_builds_agree():
-    from annealed import _core_baseline
+    from annealed.kernels import _core_baseline
 
     if not _core_baseline.cpu_has_avx2():
         pytest.skip("this machine has no AVX2, so only the baseline build can run")
-    from annealed import _core_avx2
+    from annealed.kernels import _core_avx2
 
     assert not _core_baseline.uses_avx2
     assert _core_avx2.uses_avx2

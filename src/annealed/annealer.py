@@ -32,7 +32,9 @@ NEVER = int(np.iinfo(np.int64).max)
 # Multiplications per call of the kernel, so that Ctrl-C is heard in time.
 WORK_PER_CALL = 20_000_000
 # In `fit`, means and variances are taken over at most this many samples of a class.
-WARM_UP_SAMPLES = 20_000
+WARM_UP_SAMPLES = 20_000  # at most DEALT_AT_A_TIME
+# Rows of a class that are put in random order at a time.
+DEALT_AT_A_TIME = 50_000
 # A ladder that must grow to a given K goes on below T_min, but not below this part of T_0.
 COLDEST = 1e-9
 
@@ -451,7 +453,9 @@ class Annealer:
         """
         member = np.zeros(len(X), dtype=np.int32) if classes is None else classes
         present = np.ones(len(X), dtype=bool) if weights is None else weights > 0
-        deck = [_Deck(np.flatnonzero((member == c) & present), rng) for c in range(len(self.classes))]
+        deck = [
+            _Deck(np.flatnonzero((member == c) & present), rng) for c in range(len(self.classes))
+        ]
         for state, cards in zip(self.classes, deck, strict=True):
             state.warm_up = min(len(cards.rows), WARM_UP_SAMPLES)
             state.run = state._new_run()
@@ -703,15 +707,21 @@ class Annealer:
 
 
 class _Deck:
-    """The rows of one class, dealt in a new random order each time round."""
+    """The rows of one class, dealt in a new random order each time round.
+
+    Levels converge long before they have seen a large table once, so of many rows a random part is
+    dealt at a time.
+    """
 
     def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
         self.rows, self.rng, self.at = rows, rng, 0
-        self.order = rng.permutation(rows)
+        self.order = rows[:0]
+        self.deal()
 
     def deal(self) -> Integers:
         if self.at >= len(self.order):
-            self.order, self.at = self.rng.permutation(self.rows), 0
+            size = min(len(self.rows), DEALT_AT_A_TIME)
+            self.order, self.at = self.rng.choice(self.rows, size, replace=False), 0
         return self.order
 
 

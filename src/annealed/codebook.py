@@ -43,6 +43,7 @@ class Codebook:
         return len(self.mu)
 
     def take(self, index: NDArray[np.int64]) -> Codebook:
+        """The codevectors at these places."""
         return Codebook(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
@@ -147,7 +148,10 @@ def side_by_side(book: Codebook, step: Array) -> Codebook:
     twice = book.take(np.repeat(np.arange(len(book)), 2))
     sign = np.tile([-1.0, 1.0], len(book))[:, None]
     return replace(
-        twice, mu=twice.mu + sign * np.repeat(step, 2, axis=0), rho=twice.rho / 2, mass=twice.mass / 2
+        twice,
+        mu=twice.mu + sign * np.repeat(step, 2, axis=0),
+        rho=twice.rho / 2,
+        mass=twice.mass / 2,
     )
 
 
@@ -165,7 +169,7 @@ def _inside(mu: Array, step: Array, low: Array, high: Array) -> Array:
     room = 0.5 * np.minimum(mu - low, high - mu)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(step != 0, room / np.abs(step), np.inf).min(axis=1, keepdims=True)
-    return step * np.clip(share, 0.0, 1.0)
+    return np.asarray(step * np.clip(share, 0.0, 1.0))
 
 
 def _concatenate(first: Codebook, second: Codebook) -> Codebook:

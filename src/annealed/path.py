@@ -35,7 +35,7 @@ class Level:
     nodes : ndarray of shape (K,)
         The place of each codevector in the tree of splits.
     parents : ndarray of shape (K,)
-        For each codevector the index, in the level before, of the one it comes from (-1 at the top).
+        For each codevector the index, in the level before, of the one it comes from (-1: none).
     samples : int
         Samples observed from the start to the end of this level.
     distortion, entropy : float
@@ -145,7 +145,9 @@ class AnnealingPath(Sequence[Level]):
         levels = [replace(level, classes=classes[level.classes]) for level in self]
         if scores is not None:
             levels = [replace(level, score=s) for level, s in zip(levels, scores, strict=True)]
-        events = [replace(split, class_index=int(classes[split.class_index])) for split in self.events]
+        events = [
+            replace(split, class_index=int(classes[split.class_index])) for split in self.events
+        ]
         return AnnealingPath(levels, events, self.end_temperature)
 
     @property

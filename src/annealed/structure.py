@@ -44,8 +44,8 @@ class Persistence:
     plateau : ndarray of shape (K,)
         Stretch of log T over which the path has K codevectors; entry K - 1 belongs to K.
     expected, required : ndarray of shape (K,)
-        What structureless data gives on average, and the bar a plateau has to pass (nan where
-        the surrogates did not go).
+        What structureless data gives on average, and the bar a plateau has to pass (nan and
+        infinite where the surrogates did not go).
     """
 
     n_clusters: int
@@ -64,30 +64,37 @@ def judge_persistence(
     K_max = min(max(20, 3 * int(noticeable.max(initial=1))), schedule.K_max)
     rng = np.random.default_rng(seed)
     brief = replace(schedule, T_max=None, T_min=None, K_max=K_max, wanted=None, paper=False)
-    kinds = [
-        [_surrogate_plateau(kind, covariance, brief, samples, rng) for _ in range(SURROGATES)]
-        for kind in ("gaussian", "box")
-    ]
-    reach = min(len(run) for runs in kinds for run in runs)
+    expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), -np.inf)
+    for kind in ("gaussian", "box"):
+        runs = [
+            _surrogate_plateau(kind, covariance, brief, samples, rng) for _ in range(SURROGATES)
+        ]
+        mean, bar = _bar(runs, len(plateau))
+        expected, required = np.fmax(expected, mean), np.maximum(required, bar)
+        if not (plateau > required).any():  # no other kind can let a K through again
+            break
+    excess = np.where(np.isfinite(required), plateau - required, -np.inf)
+    best = int(excess.argmax())
+    n_clusters = best + 1 if excess[best] > 0 else 1
+    margin = abs(float(excess[best]))
+    return Persistence(n_clusters, margin, plateau, expected, required)
+
+
+def _bar(runs: list[Array], length: int) -> tuple[Array, Array]:
+    """Mean plateau of surrogates near every K, and what a plateau there has to exceed."""
+    mean, bar = np.full(length, np.nan), np.full(length, np.inf)
+    reach = min(len(run) for run in runs)
     K = np.arange(2, max(int(reach / WINDOW), 1) + 1)
-    expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), np.nan)
-    bars, means = [], []
-    for runs in kinds:
-        longest = np.array([[_longest_near(run, k) for k in K] for run in runs])
-        mean, variance = longest.mean(axis=0), longest.var(axis=0, ddof=1)
+    if len(K):
+        longest = np.array([[_longest_near(run, k) for k in K.tolist()] for run in runs])
+        variance = longest.var(axis=0, ddof=1)
         near = (K >= K[:, None] / WINDOW) & (K <= K[:, None] * WINDOW)
         spread = np.sqrt((near * variance).sum(axis=1) / near.sum(axis=1))
-        means.append(mean)
-        bars.append(mean + np.maximum(DEVIATIONS * spread, LEAST_EXCESS))
-    K = K[K <= len(plateau)]
-    if not len(K):
-        return Persistence(1, np.inf, plateau, expected, required)
-    expected[K - 1] = np.max(means, axis=0)[: len(K)]
-    required[K - 1] = np.max(bars, axis=0)[: len(K)]
-    excess = plateau[K - 1] - required[K - 1]
-    best = int(excess.argmax())
-    n_clusters = int(K[best]) if excess[best] > 0 else 1
-    return Persistence(n_clusters, float(abs(excess[best])), plateau, expected, required)
+        here = K[K <= length]
+        mean[here - 1] = longest.mean(axis=0)[: len(here)]
+        needed = longest.mean(axis=0) + np.maximum(DEVIATIONS * spread, LEAST_EXCESS)
+        bar[here - 1] = needed[: len(here)]
+    return mean, bar
 
 
 def _longest_near(plateau: Array, K: int) -> float:
@@ -143,6 +150,7 @@ class GivenK:
         self.K = K
 
     def __call__(self, annealer: Annealer) -> Level:
+        """Cut the path at K, or as close below as it comes."""
         path = annealer.path()
         return path.codebook(min(self.K, len(path.splits) + 1))
 
@@ -155,6 +163,7 @@ class PersistentK:
         self.persistence: Persistence | None = None
 
     def __call__(self, annealer: Annealer) -> Level:
+        """Judge the path and cut it at the K that persists."""
         samples = self.samples or annealer.path()[-1].samples
         self.persistence = judge_persistence(
             annealer.path(),

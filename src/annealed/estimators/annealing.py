@@ -102,8 +102,16 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # -- parameters ----------------------------------------------------------------------------
 
+    def _parameters(self) -> tuple[BregmanDivergence, Schedule]:
+        """Checked parameters, remembered as long as none is replaced (streams call often)."""
+        given = [vars(self)[name] for name in (*self._rules, "divergence", "random_state")]
+        known = getattr(self, "_checked", None)
+        if known is None or any(a is not b for a, b in zip(given, known[0], strict=True)):
+            known = self._checked = given, self._checked_schedule()
+        return known[1]
+
     def _checked_schedule(self) -> tuple[BregmanDivergence, Schedule]:
-        params = self.get_params(deep=False)
+        params = vars(self)
         check_parameters(type(self).__name__, params, self._rules)
         check_random_state(params["random_state"])
         a_b = params["alpha"]
@@ -112,10 +120,13 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"The 'alpha' parameter of {type(self).__name__} must be a pair (a, b) with a >= 1 "
                 f"and b > 0, for steps 1/(a + b n). Got {a_b!r} instead."
             )
-        T_max, T_min = (None if params[name] == "auto" else float(params[name]) for name in ("T_max", "T_min"))
+        T_max, T_min = (
+            None if params[name] == "auto" else float(params[name]) for name in ("T_max", "T_min")
+        )
         if T_max is not None and T_min is not None and T_min >= T_max:
             raise ValueError(
-                f"T_min = {T_min:g} must lie below T_max = {T_max:g}: annealing goes from hot to cold"
+                f"T_min = {T_min:g} must lie below T_max = {T_max:g}: annealing goes from hot to "
+                "cold"
             )
         chosen = (
             automatic if params[name] == "auto" else float(params[name])
@@ -227,15 +238,14 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             A copy that predicts with that level. It shares the path and cannot learn further.
         """
         path = self.path_
-        if (temperature is None) == (n_codevectors is None):
-            raise ValueError("give either temperature or n_codevectors")
         if not len(path):
             raise ValueError("no level is finished yet: the model is still warming up")
-        level = (
-            path.at_temperature(temperature)
-            if n_codevectors is None
-            else path.codebook(int(n_codevectors))
-        )
+        if temperature is not None and n_codevectors is None:
+            level = path.at_temperature(temperature)
+        elif n_codevectors is not None and temperature is None:
+            level = path.codebook(int(n_codevectors))
+        else:
+            raise ValueError("give either temperature or n_codevectors")
         twin = copy.copy(self)
         twin.__dict__.pop("labels_", None)
         twin._fixed = level
@@ -247,7 +257,8 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 "this model is fixed at one level (by at(...) or a polish) and cannot learn "
                 "further; call partial_fit on the annealed estimator itself"
             )
-        return self._annealer.copy()
+        annealer: Annealer = self._annealer
+        return annealer.copy()
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -255,7 +266,9 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Divergences of every row to every codevector, shape (n_samples, K)."""
         rows = self._rows_to_read(X)
         divergence = self._annealer.divergence
-        result: Array = kernel_for(divergence).divergences(divergence, rows, self._model.codevectors)
+        result: Array = kernel_for(divergence).divergences(
+            divergence, rows, self._model.codevectors
+        )
         return result
 
     def _associate(
@@ -281,7 +294,7 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         volume = 0.5 * d * np.log(np.pi * T)
         if divergence.matrix is not None:
             volume -= np.log(np.diag(divergence.matrix)).sum()
-        return log_total - volume
+        return np.asarray(log_total - volume)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -156,7 +156,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         -------
         self
         """
-        divergence, schedule = self._checked_schedule()
+        divergence, schedule = self._parameters()
         rows, labels = self._checked_labelled(X, y, divergence, reset=True)
         weights = mean_one(checked_weights(sample_weight, len(rows)))
         classes, index = np.unique(labels, return_inverse=True)
@@ -168,7 +168,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self._annealer, self._fixed = annealer, None
         self._warn_of_caps(annealer, 0)
         self.classes_, self._seen = classes, list(classes)
-        self._scores = self._level_scores(rows, index, rng)
+        self._scores: list[float] | None = self._level_scores(rows, index, rng)
         return self
 
     @all_or_nothing
@@ -197,7 +197,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self
         """
         first = not self.__sklearn_is_fitted__()
-        divergence, schedule = self._checked_schedule()
+        divergence, schedule = self._parameters()
         rows, labels = self._checked_labelled(X, y, divergence, reset=first)
         weights = checked_weights(sample_weight, len(rows))
         known = [] if first else self._seen
@@ -229,7 +229,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self, X: ArrayLike, y: ArrayLike, divergence: BregmanDivergence, *, reset: bool
     ) -> tuple[NDArray[Any], Labels]:
         if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
         rows = self._checked_rows(X, divergence, reset=reset)
         labels = column_or_1d(y, warn=True)
         if len(labels) != len(rows):
@@ -253,14 +255,16 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                 f"codevector, so raise K_max to at least {classes}"
             )
 
-    def _check_weighted(self, classes: Labels, index: NDArray[np.int64], weights: Array | None) -> None:
+    def _check_weighted(
+        self, classes: Labels, index: NDArray[np.int64], weights: Array | None
+    ) -> None:
         if weights is None:
             return
         empty = np.bincount(index, weights=weights, minlength=len(classes)) == 0
         if empty.any():
             raise ValueError(
-                f"no sample of class {names_of(classes[empty])} has a positive weight; leave the "
-                "class out or give one of its rows a weight"
+                f"no sample of class {names_of(classes[empty].tolist())} has a positive weight; "
+                "leave the class out or give one of its rows a weight"
             )
 
     def _check_priors(self, classes: Labels) -> None:
@@ -284,7 +288,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         unknown = [label for label in given if label not in classes]
         if unknown:
             raise ValueError(
-                f"class_weight names {names_of(unknown)}, but the classes are {names_of(classes)}"
+                f"class_weight names {names_of(unknown)}, but the classes are "
+                f"{names_of(classes.tolist())}"
             )
         if any(not 0 <= factor < np.inf for factor in given.values()):
             raise ValueError(f"class_weight must hold finite non-negative factors, got {given!r}")
@@ -334,7 +339,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         if isinstance(self.class_weight, Mapping):
             weight = weight * [self.class_weight.get(label, 1.0) for label in self._seen]
         with np.errstate(divide="ignore"):
-            return np.log(weight / weight.sum())
+            return np.asarray(np.log(weight / weight.sum()))
 
     def _posterior(self, X: ArrayLike) -> tuple[Array, Array, Array]:
         rows = self._rows_to_read(X)

@@ -171,10 +171,10 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         -------
         self
         """
-        divergence, schedule = self._checked_schedule()
+        divergence, schedule = self._parameters()
         rows = self._checked_rows(X, divergence, reset=True)
         weights = mean_one(checked_weights(sample_weight, len(rows)))
-        samples = len(rows) if weights is None else np.count_nonzero(weights)
+        samples = len(rows) if weights is None else int(np.count_nonzero(weights))
         if schedule.wanted is not None and samples < schedule.wanted:
             raise ValueError(f"n_samples={samples} should be >= n_clusters={schedule.wanted}.")
         seed = self._seed()
@@ -189,7 +189,9 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         return self
 
     @all_or_nothing
-    def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn the rows of X in the order they come, each once.
 
         However a stream is cut into calls, the model is the same to the last bit. After the last
@@ -206,7 +208,7 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         self
         """
         first = not self.__sklearn_is_fitted__()
-        divergence, schedule = self._checked_schedule()
+        divergence, schedule = self._parameters()
         rows = self._checked_rows(X, divergence, reset=first)
         weights = checked_weights(sample_weight, len(rows))
         if first:
@@ -231,7 +233,12 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         return divergence, replace(schedule, wanted=int(self.n_clusters))
 
     def _new_annealer(
-        self, d: int, divergence: BregmanDivergence, schedule: Schedule, samples: int | None, seed: int
+        self,
+        d: int,
+        divergence: BregmanDivergence,
+        schedule: Schedule,
+        samples: int | None,
+        seed: int,
     ) -> Annealer:
         choose: GivenK | PersistentK | None = None
         if schedule.wanted is not None:
@@ -256,7 +263,11 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
             )
 
     def _polished(
-        self, annealer: Annealer, rows: NDArray[Any], weights: Array | None, rng: np.random.Generator
+        self,
+        annealer: Annealer,
+        rows: NDArray[Any],
+        weights: Array | None,
+        rng: np.random.Generator,
     ) -> Level:
         """The model cooled on with its size fixed, then hard clustering to convergence."""
         start = annealer.model()
@@ -316,7 +327,9 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
     def predict_proba(self, X: ArrayLike) -> Array:
         """Associations p(mu_i | x), shape (n_samples, n_clusters_)."""
         rows = self._rows_to_read(X)
-        return self._associate(rows, self._log_weight(), np.arange(self.n_clusters_), self.n_clusters_)[0]
+        return self._associate(
+            rows, self._log_weight(), np.arange(self.n_clusters_), self.n_clusters_
+        )[0]
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean distortion E[sum_i p(mu_i | x) d(x, mu_i)] of the rows."""

@@ -1,4 +1,4 @@
-"""What each parameter may be, checked when `fit` or `partial_fit` is called, never in `__init__`."""
+"""What each parameter may be: checked by `fit` and `partial_fit`, never by `__init__`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 
 @dataclass(frozen=True)
@@ -21,19 +19,22 @@ class Rule:
 
 def whole(low: int) -> Rule:
     """An integer of at least ``low``."""
-    return Rule(
-        lambda v: isinstance(v, numbers.Integral) and not isinstance(v, (bool, np.bool_)) and v >= low,
-        f"an integer of at least {low}",
-    )
+
+    def allows(v: Any) -> bool:
+        is_whole = isinstance(v, numbers.Integral) and not isinstance(v, bool)
+        return is_whole and int(v) >= low
+
+    return Rule(allows, f"an integer of at least {low}")
 
 
 def real(low: float, high: float = math.inf, *, closed: bool = False) -> Rule:
     """A finite number between the two, the lower end excluded unless ``closed``."""
 
     def allows(v: Any) -> bool:
-        if not isinstance(v, numbers.Real) or isinstance(v, (bool, np.bool_)):
+        if not isinstance(v, numbers.Real) or isinstance(v, bool):
             return False
-        return bool(math.isfinite(v) and (low <= v if closed else low < v) and v < high)
+        x = float(v)
+        return math.isfinite(x) and (low <= x if closed else low < x) and x < high
 
     left = "at least" if closed else "above"
     words = f"a number {left} {low:g}" + ("" if math.isinf(high) else f" and below {high:g}")
@@ -51,10 +52,14 @@ def instance(kind: type, words: str) -> Rule:
     return Rule(lambda v: isinstance(v, kind), words)
 
 
-def check_parameters(name: str, parameters: Mapping[str, Any], rules: Mapping[str, list[Rule]]) -> None:
+def check_parameters(
+    name: str, parameters: Mapping[str, Any], rules: Mapping[str, list[Rule]]
+) -> None:
     """Raise ValueError naming the first parameter that no rule allows."""
     for parameter, allowed in rules.items():
         value = parameters[parameter]
         if not any(rule.allows(value) for rule in allowed):
             words = ", or ".join(rule.words for rule in allowed)
-            raise ValueError(f"The {parameter!r} parameter of {name} must be {words}. Got {value!r} instead.")
+            raise ValueError(
+                f"The {parameter!r} parameter of {name} must be {words}. Got {value!r} instead."
+            )

@@ -10,17 +10,23 @@ transformed as they are read.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed import _core_baseline
 from annealed.divergences import Array, BregmanDivergence
 
-_core: Any = _core_baseline
-if _core_baseline.cpu_has_avx2():
-    from annealed import _core_avx2 as _core
+
+def _fastest_core() -> Any:
+    baseline = importlib.import_module("annealed.kernels._core_baseline")
+    if not baseline.cpu_has_avx2():
+        return baseline
+    return importlib.import_module("annealed.kernels._core_avx2")
+
+
+_core = _fastest_core()
 
 State = dict[str, Any]
 _LEVELS = {

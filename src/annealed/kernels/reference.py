@@ -23,7 +23,7 @@ def step_size(settings: dict[str, Any], n: float, w: float) -> float:
     """The step worth w presentations after n of them: 1 - prod (1 - alpha_{n+k}), k = 1..w."""
     a, b, alpha_min = settings["a"], settings["b"], settings["alpha_min"]
     if w == 1:
-        return max(1 / (a + b * (n + 1)), alpha_min)
+        return float(max(1 / (a + b * (n + 1)), alpha_min))
     z, s = n + 1 + (a - 1) / b, 1 / b
     kept = math.lgamma(z + w) - math.lgamma(z + w + s) - math.lgamma(z) + math.lgamma(z + s)
     return max(-math.expm1(kept), -math.expm1(w * math.log1p(-alpha_min)))
@@ -63,7 +63,7 @@ class WarmUp:
 
 
 class Level:
-    """One temperature level: eq. (oda_learning1), (oda_learning2) with (rho, sigma) kept as printed."""
+    """One temperature level: eq. (oda_learning1), (oda_learning2) as printed, in (rho, sigma)."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ def _exponent(d: Array, log_weight: Array, T: float) -> Array:
 def assign(
     divergence: BregmanDivergence, X: NDArray[Any], mu: Array, log_weight: Array, T: float
 ) -> NDArray[np.int64]:
-    return _exponent(divergences(divergence, X, mu), log_weight, T).argmax(axis=1)
+    return np.asarray(_exponent(divergences(divergence, X, mu), log_weight, T).argmax(axis=1))
 
 
 def associate(
@@ -266,4 +266,3 @@ def hard_sums(
 __all__ = [
     "assign", "associate", "begin", "divergences", "hard_sums", "learn", "read", "warm_up",
 ]  # fmt: skip
-
