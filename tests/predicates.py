@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 
@@ -31,7 +33,7 @@ def valid_path(path, n_classes=1):
     assert (path[0].parents == -1).all()
     for level in path:
         assert valid_level(level, n_classes)
-    for before, level in zip(path, path[1:], strict=False):
+    for before, level in pairwise(path):
         assert ((level.parents >= 0) & (level.parents < before.n_codevectors)).all()
         np.testing.assert_array_equal(before.classes[level.parents], level.classes)
         assert level.samples > before.samples

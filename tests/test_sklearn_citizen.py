@@ -34,7 +34,9 @@ BOTH = pytest.mark.parametrize("kind", ["clustering", "classifier"])
 def make(kind, **params):
     if kind == "classifier":
         return ODAClassifier(**{"random_state": 0, "K_max": 20} | params)
-    return ODAClustering(**{"n_clusters": None, "random_state": 0, "K_max": 20, "gamma": 0.8} | params)
+    return ODAClustering(
+        **{"n_clusters": None, "random_state": 0, "K_max": 20, "gamma": 0.8} | params
+    )
 
 
 def stream(n=3000, seed=0):
@@ -108,7 +110,9 @@ def test_announced_classes_have_a_column_before_their_first_row():
 
 def test_announcing_classes_does_not_change_the_model():
     X, y = stream()
-    announced = make("classifier").partial_fit(X[:1], y[:1], classes=[2, 1, 0]).partial_fit(X[1:], y[1:])
+    announced = (
+        make("classifier").partial_fit(X[:1], y[:1], classes=[2, 1, 0]).partial_fit(X[1:], y[1:])
+    )
     silent = make("classifier").partial_fit(X, y)
     assert same_path(announced.path_, silent.path_)
     np.testing.assert_array_equal(announced.predict_proba(X), silent.predict_proba(X))
@@ -188,7 +192,9 @@ def test_sample_weights_set_the_frequencies(overlapping):
     w = np.where(y == 1, 3.0, 1.0)
     est = make("classifier").fit(X, y, sample_weight=w)
     balanced = make("classifier", class_weight="balanced").fit(X, y, sample_weight=w)
-    np.testing.assert_allclose(est.predict_proba(X), balanced.predict_proba(X), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(
+        est.predict_proba(X), balanced.predict_proba(X), rtol=1e-6, atol=1e-12
+    )
 
 
 @BOTH
@@ -219,7 +225,22 @@ def test_weights_draw_the_codevector():
 
 # -- frames ---------------------------------------------------------------------------------------
 
-FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+# Older releases of scikit-learn read names by a protocol that polars 2 has given up.
+POLARS_NAMES = hasattr(StandardScaler().fit(pl.DataFrame({"a": [0.0, 1.0]})), "feature_names_in_")
+FRAMES = pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(pd.DataFrame, id="pandas"),
+        pytest.param(
+            pl.DataFrame,
+            id="polars",
+            marks=pytest.mark.skipif(
+                not POLARS_NAMES,
+                reason="this scikit-learn does not read the feature names of this polars",
+            ),
+        ),
+    ],
+)
 
 
 @BOTH
@@ -277,7 +298,7 @@ def test_set_output_makes_transform_return_a_frame(kind, library, blobs):
 
 
 def test_set_output_keeps_the_index(blobs):
-    X, y = blobs
+    X, _ = blobs
     data = pd.DataFrame(X, columns=["a", "b"], index=np.arange(len(X)) + 1000)
     out = make("clustering").set_output(transform="pandas").fit(data).transform(data)
     assert out.index.equals(data.index)
@@ -365,8 +386,7 @@ def test_routed_weights_reach_fit(blobs):
             cross_val_score(est, X, y, cv=3, params={"sample_weight": bad}, error_score="raise")
 
 
-def test_routed_weights_reach_partial_fit(blobs):
-    X, y = blobs
+def test_routed_weights_reach_partial_fit():
     with sklearn.config_context(enable_metadata_routing=True):
         for kind in ("clustering", "classifier"):
             est = make(kind).set_partial_fit_request(sample_weight=True)
@@ -412,18 +432,16 @@ def test_kinds_are_recognised():
      "temperature_", "at", "get_feature_names_out"],
 )  # fmt: skip
 def test_reading_before_fitting_says_so(kind, read):
-    est = make(kind)
-    X = np.zeros((1, 2))
-    with pytest.raises((NotFittedError, AttributeError)) as caught:
+    def call(est):
         if read == "at":
-            est.at(temperature=1.0)
-        elif read == "get_feature_names_out":
-            est.get_feature_names_out()
-        elif read.endswith("_"):
-            getattr(est, read)
-        else:
-            getattr(est, read)(X)
-    assert isinstance(caught.value, NotFittedError) or read.endswith("_")
+            return est.at(temperature=1.0)
+        if read == "get_feature_names_out":
+            return est.get_feature_names_out()
+        return getattr(est, read) if read.endswith("_") else getattr(est, read)(np.zeros((1, 2)))
+
+    expected = (NotFittedError, AttributeError) if read.endswith("_") else NotFittedError
+    with pytest.raises(expected):
+        call(make(kind))
 
 
 # -- state ----------------------------------------------------------------------------------------
@@ -460,7 +478,7 @@ def test_a_copy_continues_the_stream_to_the_last_bit(kind, way, cut, split):
 
 
 def test_a_copy_does_not_share_its_state_with_the_original():
-    X, y = stream()
+    X, _ = stream()
     for copy_of in (copy.copy, copy.deepcopy):
         est = ODAClustering(random_state=0, K_max=12, gamma=0.8).partial_fit(X[:200])
         before = est.predict_proba(X), est.n_clusters_margin_, len(est.path_)
@@ -477,7 +495,9 @@ def test_a_fitted_model_survives_pickling(kind, blobs):
     twin = pickle.loads(pickle.dumps(est))
     assert same_model(est, twin)
     np.testing.assert_array_equal(est.predict(X), twin.predict(X))
-    np.testing.assert_array_equal(est.at(n_codevectors=5).predict(X), twin.at(n_codevectors=5).predict(X))
+    np.testing.assert_array_equal(
+        est.at(n_codevectors=5).predict(X), twin.at(n_codevectors=5).predict(X)
+    )
 
 
 @BOTH
@@ -549,7 +569,9 @@ def test_predict_is_the_argmax_of_predict_proba(kind, divergence, verb):
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-9)
     assert (proba >= 0).all()
     best = proba.argmax(axis=1)
-    np.testing.assert_array_equal(est.predict(X), best if kind == "clustering" else est.classes_[best])
+    np.testing.assert_array_equal(
+        est.predict(X), best if kind == "clustering" else est.classes_[best]
+    )
 
 
 def test_predict_is_the_argmax_also_far_from_all_codevectors(blobs):
@@ -564,7 +586,9 @@ def test_predict_is_the_argmax_also_far_from_all_codevectors(blobs):
         np.testing.assert_array_equal(est.predict(far), labels)
 
 
-@pytest.mark.parametrize("params", [{"n_clusters": 3}, {"n_clusters": "auto"}, {"n_clusters": 4, "polish": True}])
+@pytest.mark.parametrize(
+    "params", [{"n_clusters": 3}, {"n_clusters": "auto"}, {"n_clusters": 4, "polish": True}]
+)
 def test_labels_are_the_predictions_for_the_training_rows(params, blobs):
     X, _ = blobs
     est = ODAClustering(random_state=0, **params).fit(X)
@@ -614,14 +638,18 @@ def test_auto_finds_three_clear_blobs_at_their_centres(split, seed, blobs):
 # -- scores and densities -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("divergence", ["squared_euclidean", "i_divergence", Mahalanobis([[2, 1], [1, 3]])], ids=str)
+@pytest.mark.parametrize(
+    "divergence", ["squared_euclidean", "i_divergence", Mahalanobis([[2, 1], [1, 3]])], ids=str
+)
 def test_score_is_minus_the_mean_distortion(divergence):
     X = np.abs(stream(500)[0]) + 0.01
     est = make("clustering", n_clusters=4, divergence=divergence).fit(X)
     distortion = (est.predict_proba(X) * est.transform(X)).sum(axis=1)
     np.testing.assert_allclose(est.score(X), -distortion.mean(), rtol=1e-9)
     w = np.arange(500.0)
-    np.testing.assert_allclose(est.score(X, sample_weight=w), -np.average(distortion, weights=w), rtol=1e-9)
+    np.testing.assert_allclose(
+        est.score(X, sample_weight=w), -np.average(distortion, weights=w), rtol=1e-9
+    )
 
 
 def grid(d, half=14.0, points=561):
@@ -760,5 +788,7 @@ def sklearn_imports():
 def test_nothing_private_of_scikit_learn_is_imported():
     imports = list(sklearn_imports())
     assert imports
-    private = [(file, name) for file, name in imports if any(p.startswith("_") for p in name.split("."))]
+    private = [
+        (file, name) for file, name in imports if any(p.startswith("_") for p in name.split("."))
+    ]
     assert not private

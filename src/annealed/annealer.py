@@ -721,7 +721,9 @@ class _Deck:
     def deal(self) -> Integers:
         if self.at >= len(self.order):
             size = min(len(self.rows), DEALT_AT_A_TIME)
-            self.order, self.at = self.rng.choice(self.rows, size, replace=False), 0
+            times = max(2000 // size, 1)  # few rows: several times round at once
+            orders = [self.rng.choice(self.rows, size, replace=False) for _ in range(times)]
+            self.order, self.at = np.concatenate(orders), 0
         return self.order
 
 

@@ -231,6 +231,20 @@ class AnnealingPath(Sequence[Level]):
         edges = np.array([max([self.levels[0].temperature, *at[:1]]), *at, end])
         return np.concatenate([np.zeros(groups - 1), np.log(edges[:-1] / edges[1:])])
 
+    def until(self, K_max: int) -> AnnealingPath:
+        """The path as it would be had it ended before its first level of more than K_max."""
+        beyond = np.flatnonzero(self.n_codevectors > K_max)
+        if not len(beyond):
+            return self
+        end = int(beyond[0])
+        pending = [s.critical_temperature for s in self.events if s.level == end]
+        T = self.levels[end - 1].temperature
+        return AnnealingPath(
+            self.levels[:end],
+            [split for split in self.events if split.level < end],
+            float(min(np.nanmax(pending, initial=self.levels[end].temperature), T)),
+        )
+
     def codebook(self, n_codevectors: int) -> Level:
         """The model with exactly that many codevectors.
 

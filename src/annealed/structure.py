@@ -62,6 +62,8 @@ def judge_persistence(
     plateau = path.persistence()
     noticeable = np.flatnonzero(plateau[1:] >= 0.5 * LEAST_EXCESS) + 2
     K_max = min(max(20, 3 * int(noticeable.max(initial=1))), schedule.K_max)
+    # Like with like: on a longer path more of the splits that chance made have been taken back.
+    plateau = path.until(K_max).persistence()
     rng = np.random.default_rng(seed)
     brief = replace(schedule, T_max=None, T_min=None, K_max=K_max, wanted=None, paper=False)
     expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), -np.inf)
