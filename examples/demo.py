@@ -41,9 +41,7 @@ def main() -> None:
 
     print("\n1. Clustering. The cultivars are kept secret, and so is how many groups there are.")
     print("   All wines start as one group (K = 1). As the temperature T falls, groups split:\n")
-    clustering = ODAClustering(polish=True, random_state=0).fit(X)
-    for level in clustering.path_:
-        print_level(level)
+    clustering = ODAClustering(polish=True, random_state=0, callbacks=[print_level]).fit(X)
 
     K = clustering.n_clusters_
     if K > 1:

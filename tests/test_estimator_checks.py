@@ -29,12 +29,22 @@ ESTIMATORS = [
 ]
 
 
+SHARP = (
+    "a class weight is a factor on the prior of a generative model; the check overlaps classes "
+    "heavily, and at the coldest level, one codevector for a few rows, likelihood ratios exceed "
+    "the factor of 1e7 it gives"
+)
+
+
 def expected_failures(estimator):
     """Checks that cannot pass, with the reason."""
     expected = {"check_sample_weight_equivalence_on_dense_data": ORDER}
-    if estimator.divergence == "i_divergence":
-        clustering = isinstance(estimator, ODAClustering)
-        expected["check_clustering" if clustering else "check_class_weight_classifiers"] = NEGATIVE
+    if isinstance(estimator, ODAClassifier):
+        expected["check_class_weight_classifiers"] = (
+            NEGATIVE if estimator.divergence == "i_divergence" else SHARP
+        )
+    elif estimator.divergence == "i_divergence":
+        expected["check_clustering"] = NEGATIVE
     return expected
 
 

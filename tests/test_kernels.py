@@ -138,7 +138,9 @@ def test_a_weight_is_worth_that_many_presentations(w):
         divergence = get_divergence("squared_euclidean")
         X = rng.normal(size=(1, d))
         free = np.full(d, -np.inf), np.full(d, np.inf)
-        run = online.begin(divergence, np.zeros((1, d)), np.ones(1), np.ones((1, d)), settings_, *free)
+        run = online.begin(
+            divergence, np.zeros((1, d)), np.ones(1), np.ones((1, d)), settings_, *free
+        )
         online.learn([run], X, None, None, np.array([w]), 0, 1)
         moved = (run.state()["mu"] / X)[0, 0]  # with one codevector the step is alpha itself
         if alpha is not None:
@@ -170,7 +172,12 @@ def test_data_far_from_the_origin_keeps_its_digits():
     for offset in (0.0, 1e6):
         free = np.full(4, -np.inf), np.full(4, np.inf)
         run = online.begin(
-            divergence, X[:6] + offset, np.full(6, 1 / 6), np.eye(6, 4) + 0.1, level_settings(0.5, 6), *free
+            divergence,
+            X[:6] + offset,
+            np.full(6, 1 / 6),
+            np.eye(6, 4) + 0.1,
+            level_settings(0.5, 6),
+            *free,
         )
         online.learn([run], X + offset, None, None, None, 0, 400)
         results.append(run.state()["mu"] - offset)

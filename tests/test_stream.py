@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import pickle
 import subprocess
 import sys
@@ -25,7 +26,7 @@ def fingerprint(model):
 
 def fed(model, X, cuts, y=None, weights=None, reads=False):
     edges = [0, *sorted(cuts), len(X)]
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in itertools.pairwise(edges):
         if a == b:
             continue
         labels = () if y is None else (y[a:b],)

@@ -218,6 +218,7 @@ class ClassAnnealer:
             second = state["y2"] / mass
             error = np.sqrt(np.maximum(state["y4"] / mass - second**2, 0.0) * state["p2"]) / mass
             turned = state["turned"] / np.sqrt((state["turned"] ** 2).sum(axis=1, keepdims=True))
+        critical, error, mass = _remembered(self.book, second - mean**2, error, mass)
         axis = np.where(np.isfinite(turned), turned, state["axis"])
         mu, old = state["mu"], state["axis"]
         rho = state["r"] * state["g"]
@@ -227,7 +228,7 @@ class ClassAnnealer:
             rho=rho / rho.sum(),
             axis=axis,
             aside=self._turned_to(mu, old, axis),
-            critical=second - mean**2,
+            critical=critical,
             error=error,
             mass=mass,
             node=self.book.node.copy(),
@@ -276,6 +277,8 @@ class ClassAnnealer:
         distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
         whole = [cold.pooled(book, 2 * i, 2 * i + 1, self.divergence) for i in pairs]
         apart = [i for i in pairs if distance[2 * i, 2 * i + 1] >= self._threshold(schedule)]
+        if self.temperature >= self.entered_at:  # above trace(H C) nothing is unstable
+            apart = []
         apart.sort(key=lambda i: -np.nan_to_num(whole[i].critical[2 * i]))
         if schedule.wanted is not None:
             apart = apart[: max(schedule.room - len(pairs), 0)]
@@ -289,6 +292,8 @@ class ClassAnnealer:
         return book
 
     def _record(self, parent: int, critical: float, rung: int) -> tuple[int, int]:
+        if not critical > 0:  # too few samples to measure it
+            critical = self.temperature
         children = (self.next_node, self.next_node + 1)
         self.next_node += 2
         self.splits.append(Split(0, parent, children, critical, rung))
@@ -321,6 +326,8 @@ class ClassAnnealer:
         """The codebook the next level starts from: what is unstable at T has split."""
         book = level.book
         if schedule.split == "perturb" or not schedule.splitting:
+            return book
+        if T >= self.entered_at:  # above trace(H C) nothing is unstable
             return book
         unstable = np.flatnonzero(book.critical - book.error > T)
         unstable = unstable[np.argsort(-book.critical[unstable], kind="stable")]
@@ -406,6 +413,7 @@ class Annealer:
         twin = copy.copy(self)
         twin.classes = [state.copy() for state in self.classes]
         twin.unconverged = list(self.unconverged)
+        twin.choose = copy.copy(self.choose)
         return twin
 
     def add_class(self, warm_up: int | None = None) -> None:
@@ -432,11 +440,14 @@ class Annealer:
         X: NDArray[Any],
         classes: NDArray[np.int32] | None = None,
         weights: Array | None = None,
+        listen: Callable[[Annealer], None] | None = None,
     ) -> None:
         """Learn rows in order, cooling whenever a class has converged."""
         at, end = 0, len(X)
         while at < end:
             at = self._advance(X, classes, weights, None, at, end)
+            if listen is not None:
+                listen(self)
 
     def anneal(
         self,
@@ -539,6 +550,7 @@ class Annealer:
         level = state.close(schedule)
         others = sum(len(other.at(rung).book) for other in self.classes if other is not state)
         if others + len(level.book) > schedule.K_max:
+            self.end_temperature = state.temperature
             self._end_ladder(rung - 1)
             return
         state.levels[rung] = level
@@ -704,6 +716,22 @@ class Annealer:
             entropy=math.nan,
             score=math.nan,
         )
+
+
+def _remembered(
+    book: Codebook, critical: Array, error: Array, mass: Array
+) -> tuple[Array, Array, Array]:
+    """Critical temperatures of a level averaged with those of the levels before.
+
+    The variance of a codevector's samples changes little from one level to the next, a single
+    level's estimate much by chance; each level further back counts half as much.
+    """
+    before = np.where(np.isfinite(book.critical), 0.5 * book.mass, 0.0)
+    total = before + mass
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pooled = (before * np.nan_to_num(book.critical) + mass * np.nan_to_num(critical)) / total
+        spread = np.hypot(before * np.nan_to_num(book.error), mass * np.nan_to_num(error)) / total
+    return pooled, spread, total
 
 
 class _Deck:

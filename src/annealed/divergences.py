@@ -149,8 +149,9 @@ class BregmanDivergence:
             if bad.any():
                 j = int(np.argmax(bad))
                 name = f"column {j}" if names is None else f"column {j} ({names[j]!r})"
+                lead = "Negative values in data: " if self.low == 0 and extreme[j] < 0 else ""
                 raise ValueError(
-                    f"{name} holds {extreme[j]:g}, outside the domain of the {self.name} "
+                    f"{lead}{name} holds {extreme[j]:g}, outside the domain of the {self.name} "
                     f"divergence, {self._interval()}. {self._remedy()}"
                 )
 

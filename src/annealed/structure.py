@@ -22,7 +22,7 @@ SURROGATES = 6
 # A plateau must stand out by this many standard deviations of the surrogates' and by at least this
 # stretch of log T (a factor 1.35 in temperature): fewer surrogates than K looked at would otherwise
 # let chance through.
-DEVIATIONS = 2.5
+DEVIATIONS = 3.0
 LEAST_EXCESS = 0.3
 # Plateaus of structureless data wander from K to K: each K is compared with the longest within
 # this factor of it.
@@ -90,7 +90,7 @@ def _bar(runs: list[Array], length: int) -> tuple[Array, Array]:
     if len(K):
         longest = np.array([[_longest_near(run, k) for k in K.tolist()] for run in runs])
         variance = longest.var(axis=0, ddof=1)
-        near = (K >= K[:, None] / WINDOW) & (K <= K[:, None] * WINDOW)
+        near = (K >= K[:, None] / 2) & (K <= K[:, None] * 2)  # six runs say little of a spread
         spread = np.sqrt((near * variance).sum(axis=1) / near.sum(axis=1))
         here = K[K <= length]
         mean[here - 1] = longest.mean(axis=0)[: len(here)]

@@ -26,6 +26,11 @@ from annealed.estimators.parameters import Rule, check_parameters, instance, one
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
 
+
+def _all_callable(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(callable(item) for item in value)
+
+
 SHARED_RULES: dict[str, list[Rule]] = {
     "split": [one_of("variance", "perturb")],
     "K_max": [whole(1)],
@@ -41,6 +46,7 @@ SHARED_RULES: dict[str, list[Rule]] = {
     "alpha": [instance(tuple, "a pair (a, b) of numbers, a >= 1 and b > 0")],
     "alpha_min": [real(0, 1, closed=True)],
     "thresholds": [one_of("scale_free", "paper")],
+    "callbacks": [one_of(None), Rule(_all_callable, "a list of callables")],
 }
 # epsilon_c, epsilon_n, delta where "auto" leaves the choice to us: in multiples of T (delta: of
 # its square root), and the paper's, in multiples of Delta_S d.
@@ -155,6 +161,20 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
+    def _listener(self, told: int = 0) -> Callable[[Annealer], None] | None:
+        """What hands every level that finishes to the callbacks."""
+        if not self.callbacks:
+            return None
+
+        def listen(annealer: Annealer) -> None:
+            nonlocal told
+            for level in annealer.path()[told:]:
+                for callback in self.callbacks:
+                    callback(level)
+            told = len(annealer.path())
+
+        return listen
+
     def _warn_of_caps(self, annealer: Annealer, before: int) -> None:
         """Say once if levels were ended by their cap; called by the method that learns."""
         if before or not annealer.unconverged:
@@ -193,7 +213,7 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _model(self) -> Level:
         """The level that answers: the one `at` picked, a polished one, or the annealer's newest."""
         check_is_fitted(self)
-        fixed: Level | None = getattr(self, "_fixed", None)
+        fixed: Level | None = getattr(self, "_fixed", None) or getattr(self, "_polished", None)
         return self._annealer.model() if fixed is None else fixed
 
     @property
@@ -254,8 +274,8 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _annealer_to_continue(self) -> Annealer:
         if getattr(self, "_fixed", None) is not None:
             raise ValueError(
-                "this model is fixed at one level (by at(...) or a polish) and cannot learn "
-                "further; call partial_fit on the annealed estimator itself"
+                "this model is fixed at one level by at(...) and cannot learn further; call "
+                "partial_fit on the annealed estimator itself"
             )
         annealer: Annealer = self._annealer
         return annealer.copy()
@@ -272,22 +292,29 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return result
 
     def _associate(
-        self, rows: NDArray[Any], log_weight: Array, group: NDArray[np.int64], groups: int
+        self,
+        rows: NDArray[Any],
+        log_weight: Array,
+        group: NDArray[np.int64],
+        groups: int,
+        T: float | None = None,
     ) -> tuple[Array, Array, Array]:
         divergence, model = self._annealer.divergence, self._model
+        T = model.temperature if T is None else T
         result: tuple[Array, Array, Array] = kernel_for(divergence).associate(
-            divergence, rows, model.codevectors, log_weight, model.temperature, group, groups
+            divergence, rows, model.codevectors, log_weight, T, group, groups
         )
         return result
 
-    def _log_density(self, log_total: Array) -> Array:
-        """log sum w exp(-d/T), less the log of its integral where that is known in closed form."""
-        T = self._model.temperature
+    def _density_temperature(self) -> float:
+        """T of the mixture density: the model's, or where a polish started from."""
+        T = self._model.temperature or self._annealer.model().temperature
         if not T > 0:
-            raise ValueError(
-                "a model at temperature 0 (after a hard polish, or of identical samples) has no "
-                "density: fit with polish=False, or take at(n_codevectors=...)"
-            )
+            raise ValueError("a model of identical samples (temperature 0) has no density")
+        return T
+
+    def _log_density(self, log_total: Array, T: float) -> Array:
+        """log sum w exp(-d/T), less the log of its integral where that is known in closed form."""
         divergence, d = self._annealer.divergence, self.n_features_in_
         if divergence.kernel != "squared_euclidean":
             return log_total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +23,7 @@ from annealed.estimators.annealing import (
 )
 from annealed.estimators.parameters import one_of
 from annealed.kernels import kernel_for
-from annealed.path import AnnealingPath
+from annealed.path import AnnealingPath, Level
 
 Labels = NDArray[Any]
 # Rows on which the accuracy of every level is measured after `fit`.
@@ -58,6 +58,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         likely. Since classes are annealed by themselves this is all a class weight changes.
     random_state : int, RandomState instance or None, default=None
         Decides the order of presentation in `fit`.
+    callbacks : list of callables or None, default=None
+        Each is called with every `annealed.path.Level` as it finishes.
 
     Attributes
     ----------
@@ -116,6 +118,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         priors: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
+        callbacks: Sequence[Callable[[Level], None]] | None = None,
     ) -> None:
         self.divergence = divergence
         self.level = level
@@ -137,6 +140,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self.priors = priors
         self.class_weight = class_weight
         self.random_state = random_state
+        self.callbacks = callbacks
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -164,7 +168,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self._check_priors(classes)
         rng = np.random.default_rng(self._seed())
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(classes))
-        annealer.anneal(rows, index.astype(np.int32), weights, rng)
+        annealer.anneal(rows, index.astype(np.int32), weights, rng, self._listener())
         self._annealer, self._fixed = annealer, None
         self._warn_of_caps(annealer, 0)
         self.classes_, self._seen = classes, list(classes)
@@ -219,7 +223,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         place = {label: c for c, label in enumerate(seen)}
         index = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
         before = len(annealer.unconverged)
-        annealer.absorb(rows, index, weights)
+        annealer.absorb(rows, index, weights, self._listener(len(annealer.path())))
         self._warn_of_caps(annealer, before)
         self._annealer, self._seen, self.classes_ = annealer, seen, all_classes
         self._scores = None
@@ -355,7 +359,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     def predict(self, X: ArrayLike) -> Labels:
         """The likeliest class of every row: always the argmax of `predict_proba`."""
-        labels: Labels = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        labels: Labels = self.classes_[likeliest]
         return labels
 
     def score_samples(self, X: ArrayLike) -> Array:
@@ -365,4 +370,5 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         Euclidean and Mahalanobis divergences (a mixture of Gaussians of variance T/2). For the
         others the constant has no closed form and is left out: compare samples, not models.
         """
-        return self._log_density(self._posterior(X)[1])
+        log_total = self._posterior(X)[1]
+        return self._log_density(log_total, self._density_temperature())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -73,6 +74,8 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         (T = 0), as k-means does.
     random_state : int, RandomState instance or None, default=None
         Decides the order of presentation in `fit` and the surrogates of "auto".
+    callbacks : list of callables or None, default=None
+        Each is called with every `annealed.path.Level` as it finishes.
 
     Attributes
     ----------
@@ -134,6 +137,7 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         thresholds: str = "scale_free",
         polish: bool = False,
         random_state: int | np.random.RandomState | None = None,
+        callbacks: Sequence[Callable[[Level], None]] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.divergence = divergence
@@ -153,6 +157,7 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         self.thresholds = thresholds
         self.polish = polish
         self.random_state = random_state
+        self.callbacks = callbacks
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -180,9 +185,10 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         seed = self._seed()
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, samples, seed)
         rng = np.random.default_rng(seed)
-        annealer.anneal(rows, None, weights, rng)
-        fixed = self._polished(annealer, rows, weights, rng) if self.polish else None
-        self._annealer, self._fixed = annealer, fixed
+        annealer.anneal(rows, None, weights, rng, self._listener())
+        self._annealer, self._fixed, self._polished = annealer, None, None
+        if self.polish:
+            self._polished = self._harden(annealer, rows, weights, rng)
         self._warn_of_caps(annealer, 0)
         self._warn_of_too_few(schedule)
         self.labels_ = self._assign(rows)
@@ -216,8 +222,8 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         else:
             annealer = self._annealer_to_continue()
         before = len(annealer.unconverged)
-        annealer.absorb(rows, None, weights)
-        self._annealer = annealer
+        annealer.absorb(rows, None, weights, self._listener(len(annealer.path())))
+        self._annealer, self._fixed, self._polished = annealer, None, None
         self._warn_of_caps(annealer, before)
         self.__dict__.pop("labels_", None)
         return self
@@ -262,7 +268,7 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
                 stacklevel=4,
             )
 
-    def _polished(
+    def _harden(
         self,
         annealer: Annealer,
         rows: NDArray[Any],
@@ -345,8 +351,10 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         For the squared Euclidean and Mahalanobis divergences it is normalised: a mixture of
         Gaussians of variance T/2. For the others the constant that would make it integrate to one
         depends on mu and has no closed form; it is left out, so values compare samples under one
-        model, not models with each other.
+        model, not models with each other. After a polish T is that of the level it started from.
         """
         rows = self._rows_to_read(X)
         one_group = np.zeros(self.n_clusters_, dtype=np.int64)
-        return self._log_density(self._associate(rows, self._log_weight(), one_group, 1)[1])
+        T = self._density_temperature()
+        log_total = self._associate(rows, self._log_weight(), one_group, 1, T)[1]
+        return self._log_density(log_total, T)
