@@ -16,7 +16,8 @@ export MPLBACKEND := Agg
 help:
 	@echo "make demo         anneal a data set, print the levels, draw out/bifurcation.png"
 	@echo "make test         the whole test suite, newest releases"
-	@echo "make test-oldest  the same with the oldest numpy and scikit-learn we support"
+	@echo "make test-oldest  the same, less the algorithm's statistics, with the oldest numpy and"
+	@echo "                  scikit-learn we support"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        speed and quality beside other packages"
 	@echo "make clean        remove environments, builds and caches"
@@ -25,10 +26,10 @@ demo: .venv/.installed-plot
 	.venv/bin/python examples/demo.py
 
 test: .venv/.installed-dev
-	.venv/bin/python -m pytest $(PYTEST_ARGS)
+	.venv/bin/python -m pytest --numprocesses auto $(PYTEST_ARGS)
 
 test-oldest: .venv-oldest/.installed-dev
-	.venv-oldest/bin/python -m pytest $(PYTEST_ARGS)
+	.venv-oldest/bin/python -m pytest --numprocesses auto -m "not quality" $(PYTEST_ARGS)
 
 lint: .venv/.installed-dev
 	.venv/bin/ruff check

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from annealed.annealer import Annealer, Schedule
+from annealed.annealer import Annealer
 from annealed.divergences import Array, SquaredEuclidean
 from annealed.path import AnnealingPath, Level
+from annealed.schedule import Schedule
 
 # Surrogate paths of each kind; their mean and spread decide. Six keep the whole choice within a
 # few times the cost of the path itself.
@@ -60,8 +61,9 @@ def judge_persistence(
 ) -> Persistence:
     """Compare the plateaus of a path with those of surrogates of the same covariance."""
     plateau = path.persistence()
-    noticeable = np.flatnonzero(plateau[1:] >= 0.5 * LEAST_EXCESS) + 2
-    K_max = min(max(20, 3 * int(noticeable.max(initial=1))), schedule.K_max)
+    most = max(min(schedule.K_max, samples // 2), 2)  # a cluster is more than one sample
+    noticeable = np.flatnonzero(plateau[1:most] >= 0.5 * LEAST_EXCESS) + 2
+    K_max = min(max(20, 3 * int(noticeable.max(initial=1))), most)
     # Like with like: on a longer path more of the splits that chance made have been taken back.
     plateau = path.until(K_max).persistence()
     rng = np.random.default_rng(seed)

@@ -20,11 +20,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from annealed.annealer import Annealer, Schedule
+from annealed.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence, get_divergence
 from annealed.estimators.parameters import Rule, check_parameters, instance, one_of, real, whole
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
+from annealed.schedule import Schedule
 
 
 def _all_callable(value: Any) -> bool:

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from annealed.annealer import Annealer, Schedule
+from annealed.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators.annealing import (
     SHARED_RULES,
@@ -24,6 +24,7 @@ from annealed.estimators.annealing import (
 from annealed.estimators.parameters import one_of
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
+from annealed.schedule import Schedule
 
 Labels = NDArray[Any]
 # Rows on which the accuracy of every level is measured after `fit`.

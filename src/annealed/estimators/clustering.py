@@ -13,7 +13,7 @@ from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.annealer import Annealer, Schedule
+from annealed.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators.annealing import (
     SHARED_RULES,
@@ -25,6 +25,7 @@ from annealed.estimators.annealing import (
 from annealed.estimators.parameters import one_of, whole
 from annealed.kernels import kernel_for
 from annealed.path import Level
+from annealed.schedule import Schedule
 from annealed.structure import GivenK, Persistence, PersistentK
 
 

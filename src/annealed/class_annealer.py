@@ -1,0 +1,345 @@
+"""One class on its way down the ladder of temperatures.
+
+It warms up (mean and variances, from which its unit of temperature follows), then at every level
+the kernel learns until it has converged; codevectors that are one at this temperature merge, idle
+ones go, and those that the next temperature makes unstable split. After the last level the codebook
+tracks, its size fixed.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from annealed import codebook as cold
+from annealed.codebook import Codebook
+from annealed.divergences import Array, BregmanDivergence
+from annealed.kernels import kernel_for
+from annealed.path import Split
+from annealed.schedule import Schedule
+
+NEVER = int(np.iinfo(np.int64).max)
+
+
+def weight_entropy(book: Codebook) -> float:
+    """H(Q) = -sum_i rho_i log rho_i."""
+    rho = book.rho[book.rho > 0]
+    return float(-(rho * np.log(rho)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLevel:
+    """What one class looked like when it finished a level."""
+
+    book: Codebook
+    samples: int
+    distortion: float
+    entropy: float
+
+
+class ClassAnnealer:
+    """One class on its way down the ladder."""
+
+    def __init__(self, d: int, divergence: BregmanDivergence, warm_up: int) -> None:
+        self.divergence = divergence
+        self.kernel = kernel_for(divergence)
+        self.d = d
+        self.warm_up = warm_up  # samples that decide the unit of temperature
+        self.weight = 0.0  # sample weight seen before the current run
+        self.samples = 0  # samples learnt before the current run
+        self.rung: int | None = None  # k of T_k; None while warming up
+        self.first_rung = 0
+        self.tracking = False
+        self.paired = False  # whether the current level carries perturbed twins
+        self.levels: dict[int, ClassLevel] = {}
+        self.splits: list[Split] = []
+        self.next_node = 1
+        self.book: Codebook | None = None  # as the current level began
+        self.run: Any = self._new_run()
+
+    def copy(self) -> ClassAnnealer:
+        """A twin that shares what never changes (finished levels, splits)."""
+        twin = copy.copy(self)
+        twin.levels, twin.splits = dict(self.levels), list(self.splits)
+        twin.run = self._new_run()
+        twin.run.restore(self.run.state())
+        return twin
+
+    def _new_run(self) -> Any:
+        if self.book is None:
+            return self.kernel.warm_up(self.divergence, self.d, self.warm_up)
+        return self.kernel.begin(
+            self.divergence, self.book.mu, self.book.rho, self.book.axis, self.run_settings,
+            self.low, self.high,
+        )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state["run"] = self.run.state()
+        del state["kernel"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        saved = state["run"]
+        self.__dict__.update(state)
+        self.kernel = kernel_for(self.divergence)
+        self.run = self._new_run()
+        self.run.restore(saved)
+
+    def read(self) -> dict[str, Any]:
+        """State of the current run."""
+        state: dict[str, Any] = self.kernel.read(self.divergence, self.run)
+        return state
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all samples of the class so far."""
+        return float(self.weight + self.run.seen)
+
+    # -- warming up ----------------------------------------------------------------------------
+
+    def unit(self) -> float:
+        """Unit of temperature of the class, trace(H(mean) C), from the warm-up so far."""
+        state = self.read()
+        return self.divergence.unit(state["mean"], state["squares"] / max(state["seen"], 1e-300))
+
+    def spread(self) -> float:
+        """Delta_S of the paper: the longest edge of the box around the warm-up samples."""
+        state = self.run.state()
+        return float((state["highest"] - state["lowest"]).max())
+
+    def warm_up_longer(self) -> None:
+        """Identical samples so far: there is nothing to anneal yet."""
+        self.warm_up *= 2
+        seen = self.run.state()
+        self.run = self._new_run()
+        self.run.restore({**seen, "done": False})
+
+    def enter(self, rung: int, T: float, schedule: Schedule) -> None:
+        """Leave the warm-up: one codevector at the mean, on the first rung above T_c."""
+        state = self.read()
+        self.low, self.high = self.divergence.bounds(state["mean"])
+        self.variance = state["squares"] / state["seen"]
+        self.mean = np.clip(state["mean"], self.low, self.high)
+        self.first_rung, self.entered_at = rung, self.unit()
+        self.begin(cold.single(self.mean, state["last"] - self.mean), rung, T, schedule)
+
+    # -- levels --------------------------------------------------------------------------------
+
+    def begin(self, book: Codebook, rung: int, T: float, schedule: Schedule) -> None:
+        """Start the level at T_k from a codebook."""
+        self.weight += self.run.seen
+        self.samples += self.run.count
+        self.rung, self.temperature = rung, T
+        self.paired = schedule.split == "perturb" and schedule.splitting and not self.tracking
+        if self.paired:
+            size = schedule.delta * (1.0 if schedule.paper else math.sqrt(T))
+            book = cold.perturb(book, size, self.divergence, self.low, self.high)
+        self.book = book
+        K = len(book)
+        at_least = schedule.samples_per_codevector * K
+        self.run_settings = {
+            "T": T,
+            "small_step": schedule.epsilon_c * (1.0 if schedule.paper else T),
+            "a": schedule.alpha[0],
+            "b": schedule.alpha[1],
+            "alpha_min": schedule.alpha_min,
+            "first_axis": NEVER if self.tracking else at_least // 4,
+            "second_axis": NEVER if self.tracking else at_least // 2,
+            "at_least": NEVER if self.tracking else at_least,
+            "at_most": NEVER if self.tracking else max(50 * at_least, 1000),
+            "patience": schedule.patience,
+            # The level before counts as one sample per codevector: the step size starts anew,
+            # but no codevector jumps onto the first sample it meets.
+            "n": float(K),
+        }
+        self.run = self._new_run()
+
+    def measured(self) -> Codebook:
+        """The codebook as the level has learnt it, with its critical temperatures."""
+        assert self.book is not None
+        state = self.read()
+        mass = state["p"]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = state["y"] / mass
+            second = state["y2"] / mass
+            error = np.sqrt(np.maximum(state["y4"] / mass - second**2, 0.0) * state["p2"]) / mass
+            turned = state["turned"] / np.sqrt((state["turned"] ** 2).sum(axis=1, keepdims=True))
+        critical, error, mass = _remembered(self.book, second - mean**2, error, mass)
+        axis = np.where(np.isfinite(turned), turned, state["axis"])
+        mu, old = state["mu"], state["axis"]
+        rho = state["r"] * state["g"]
+        return replace(
+            self.book,
+            mu=state["mu"],
+            rho=rho / rho.sum(),
+            axis=axis,
+            aside=self._turned_to(mu, old, axis),
+            critical=critical,
+            error=error,
+            mass=mass,
+            node=self.book.node.copy(),
+        )
+
+    def _turned_to(self, mu: Array, old: Array, axis: Array) -> Array:
+        """The part of the new axis across the old one, as long as the new one, both by H(mu)."""
+
+        def inner(a: Array, b: Array) -> Array:
+            product = self.divergence.hessian_product(mu, b)
+            return np.asarray((a * product).sum(axis=1, keepdims=True))
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            across = axis - inner(axis, old) / inner(old, old) * old
+            return np.nan_to_num(across * np.sqrt(inner(axis, axis) / inner(across, across)))
+
+    def close(self, schedule: Schedule) -> ClassLevel:
+        """Finish the level: merge, prune, and say what came out."""
+        state = self.run.state()
+        learnt = self.measured()
+        book = self._pairs(learnt, schedule) if self.paired else learnt
+        if schedule.splitting:
+            book = self._merge(cold.prune(book, schedule.epsilon_r), schedule)
+        distortion = entropy = math.nan
+        if state["weight"] > 0:
+            # Joining codevectors takes the entropy between them out of H and adds the divergence
+            # from their means to D; both follow from the weights and positions alone.
+            distortion = state["distortion"] / state["weight"]
+            distortion += self._information(learnt) - self._information(book)
+            entropy = state["entropy"] / state["weight"]
+            entropy += weight_entropy(book) - weight_entropy(learnt)
+            entropy = min(max(entropy, 0.0), weight_entropy(book))  # H(Q|X) <= H(Q)
+        return ClassLevel(book, self.samples + state["count"], max(distortion, 0.0), entropy)
+
+    def _information(self, book: Codebook) -> float:
+        """sum_i rho_i d(mu_i, mean): what the positions of the codevectors explain."""
+        mean = np.clip(book.rho @ book.mu, self.low, self.high)[None, :]
+        return float(book.rho @ self.kernel.divergences(self.divergence, book.mu, mean)[:, 0])
+
+    def _threshold(self, schedule: Schedule) -> float:
+        return schedule.epsilon_n * (1.0 if schedule.paper else self.temperature)
+
+    def _pairs(self, book: Codebook, schedule: Schedule) -> Codebook:
+        """Perturbed twins (2i, 2i + 1): one codevector again, or a split."""
+        pairs = range(len(book) // 2)
+        distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
+        whole = [cold.pooled(book, 2 * i, 2 * i + 1, self.divergence) for i in pairs]
+        apart = [i for i in pairs if distance[2 * i, 2 * i + 1] >= self._threshold(schedule)]
+        if self.temperature >= self.entered_at:  # above trace(H C) nothing is unstable
+            apart = []
+        apart.sort(key=lambda i: -np.nan_to_num(whole[i].critical[2 * i]))
+        if schedule.wanted is not None:
+            apart = apart[: max(schedule.room - len(pairs), 0)]
+        assert self.rung is not None
+        for i in apart:
+            critical = float(whole[i].critical[2 * i])
+            book.node[[2 * i, 2 * i + 1]] = self._record(int(book.node[2 * i]), critical, self.rung)
+        for i in reversed(pairs):
+            if i not in apart:
+                book = cold.pooled(book, 2 * i, 2 * i + 1, self.divergence)
+        return book
+
+    def _record(self, parent: int, critical: float, rung: int) -> tuple[int, int]:
+        if not critical > 0:  # too few samples to measure it
+            critical = self.temperature
+        children = (self.next_node, self.next_node + 1)
+        self.next_node += 2
+        self.splits.append(Split(0, parent, children, critical, rung))
+        return children
+
+    def _merge(self, book: Codebook, schedule: Schedule) -> Codebook:
+        """Join codevectors that are one at this temperature, the closest first.
+
+        Two that were just split rest closer together than strangers do (0.5 T apart at 0.8 T_c for
+        a Gaussian), so siblings get the finer threshold.
+        """
+        threshold = self._threshold(schedule)
+        stranger = threshold if schedule.paper else 5 * threshold
+        family = {child: split for split in self.splits for child in split.children}
+        while len(book) > 1:
+            distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
+            mother = np.array([family[n].parent if n in family else -1 for n in book.node.tolist()])
+            siblings = (mother[:, None] == mother) & (mother >= 0)
+            ratio = distance / np.where(siblings, threshold, stranger)
+            np.fill_diagonal(ratio, np.inf)
+            i, j = sorted(int(k) for k in np.unravel_index(ratio.argmin(), ratio.shape))
+            if min(ratio[i, j], ratio[j, i]) >= 1:
+                break
+            if siblings[i, j]:  # the split is taken back: nobody descends from it
+                book.node[[i, j]] = family[int(book.node[i])].parent
+            book = cold.pooled(book, i, j, self.divergence)
+        return book
+
+    def next_codebook(self, level: ClassLevel, T: float, schedule: Schedule) -> Codebook:
+        """The codebook the next level starts from: what is unstable at T has split."""
+        book = level.book
+        if schedule.split == "perturb" or not schedule.splitting:
+            return book
+        if T >= self.entered_at:  # above trace(H C) nothing is unstable
+            return book
+        unstable = np.flatnonzero(book.critical - book.error > T)
+        unstable = unstable[np.argsort(-book.critical[unstable], kind="stable")]
+        if schedule.wanted is not None:
+            unstable = unstable[: max(schedule.room - len(book), 0)]
+        if not len(unstable):
+            return book
+        first = self.next_node
+        assert self.rung is not None
+        for i in unstable:
+            self._record(int(book.node[i]), float(book.critical[i]), self.rung + 1)
+        return cold.split(book, unstable, T, self.divergence, self.low, self.high, first)
+
+    def at(self, rung: int) -> ClassLevel:
+        """The class as it was on that rung of its own path.
+
+        Above its own T_max, and while it warms up, a class is one codevector at its mean, with a
+        distortion of half its unit of temperature (exactly so for the squared Euclidean one).
+        """
+        if rung in self.levels:
+            return self.levels[rung]
+        if self.rung is None:
+            mean, unit, samples = self.read()["mean"], self.unit(), int(self.run.count)
+            mean = np.clip(mean, *self.divergence.bounds(mean))
+        else:
+            mean, unit, samples = self.mean, self.entered_at, self.warm_up
+        return ClassLevel(cold.single(mean, np.zeros(self.d)), samples, 0.5 * unit, 0.0)
+
+    def current(self) -> Codebook:
+        """The codebook as it tracks after the last level, before that of the newest level."""
+        if not self.tracking:
+            return self.at(self.newest()).book
+        assert self.book is not None
+        state = self.read()
+        rho = state["r"] * state["g"]
+        return replace(self.book, mu=state["mu"], rho=rho / rho.sum())
+
+    def newest(self) -> int:
+        """The coldest rung the class can be read on."""
+        return max(self.levels, default=self.first_rung - 1)
+
+    def track(self, book: Codebook, rung: int, T: float, schedule: Schedule, levels: bool) -> None:
+        """From now on follow the samples at T with this codebook, its size fixed."""
+        self.tracking = True
+        if levels:  # the path ends on this rung
+            self.levels = {k: level for k, level in self.levels.items() if k <= rung}
+            self.splits = [split for split in self.splits if split.level <= rung]
+        self.begin(book, rung, T, schedule)
+
+
+def _remembered(
+    book: Codebook, critical: Array, error: Array, mass: Array
+) -> tuple[Array, Array, Array]:
+    """Critical temperatures of a level averaged with those of the levels before.
+
+    The variance of a codevector's samples changes little from one level to the next, a single
+    level's estimate much by chance; each level further back counts half as much.
+    """
+    before = np.where(np.isfinite(book.critical), 0.5 * book.mass, 0.0)
+    total = before + mass
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pooled = (before * np.nan_to_num(book.critical) + mass * np.nan_to_num(critical)) / total
+        spread = np.hypot(before * np.nan_to_num(book.error), mass * np.nan_to_num(error)) / total
+    return pooled, spread, total

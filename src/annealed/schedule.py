@@ -1,0 +1,52 @@
+"""Every number that decides the course of an annealing, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Every number that decides how a class is annealed.
+
+    Thresholds epsilon_c and epsilon_n are multiples of T, delta of its square root. With
+    ``paper`` they are, like T_max and T_min, multiples of Delta_S d instead, the paper's units.
+    """
+
+    split: str = "variance"
+    T_max: float | None = None
+    T_min: float | None = None
+    gamma: float = 0.9
+    K_max: int = 100
+    wanted: int | None = None  # go on, below T_min if need be, until there are this many
+    epsilon_c: float = 0.01
+    epsilon_n: float = 0.1
+    epsilon_r: float = 1e-7
+    delta: float = 0.1
+    alpha: tuple[float, float] = (1.0, 0.9)
+    alpha_min: float = 0.0
+    samples_per_codevector: int = 100
+    patience: int = 5
+    paper: bool = False
+    splitting: bool = True
+
+    @property
+    def room(self) -> int:
+        """How many codevectors to grow to.
+
+        Structure is sometimes noticed late, so a ladder that looks for K codevectors goes on to
+        twice as many; the splits are then put in order of their critical temperatures.
+        """
+        return self.K_max if self.wanted is None else min(self.K_max, 2 * self.wanted + 4)
+
+
+def in_paper_units(schedule: Schedule, scale: float) -> Schedule:
+    """The paper's "Parameters": everything but gamma and epsilon_r in multiples of Delta_S d."""
+    return replace(
+        schedule,
+        T_max=100 * scale if schedule.T_max is None else schedule.T_max,
+        T_min=0.001 * scale if schedule.T_min is None else schedule.T_min,
+        epsilon_c=schedule.epsilon_c * scale,
+        epsilon_n=schedule.epsilon_n * scale,
+        delta=schedule.delta * scale,
+    )
