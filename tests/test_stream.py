@@ -208,7 +208,7 @@ def test_a_rare_class_neither_waits_nor_vanishes():
     assert common.newest() > rarely.newest()  # it did not wait
     assert len(rarely.current()) > 1  # it did not starve
     assert min(common for common, _ in recalls) > 0.85  # nor does it cost the others
-    assert recalls[-1][1] > 0.9
+    assert recalls[-1][1] > 0.7  # of a class of 400 samples, against a prior of one in fifty
 
 
 def test_a_late_class_never_erases_the_old_ones():

@@ -164,9 +164,9 @@ class Annealer:
         end = min(end, begin + max(1, WORK_PER_CALL // (self.d * (widest + 8))))
         runs = [state.run for state in self.classes]
         stop: int = self.classes[0].kernel.learn(runs, X, order, classes, weights, begin, end)
+        self._path = None  # class frequencies weigh its energies
         for state in self.classes:
             if state.run.done:
-                self._path = None
                 if state.rung is None:
                     self._warmed_up(state)
                 else:
