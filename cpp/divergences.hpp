@@ -98,7 +98,7 @@ template <class Divergence>
 inline Vec tile_divergence(const Row& row, int d, const double* mu, const double* a,
                            const double* b) {
     const Vec nothing = Vec::all(0.0);
-    Vec partial[4] = {nothing, nothing, nothing, nothing};
+    Vec first = nothing, second = nothing, third = nothing, fourth = nothing;
     const auto add = [&](int j, Vec& into) {
         Vec f = nothing, g = nothing, cached_a = nothing, cached_b = nothing;
         if constexpr (Divergence::row_functions > 0) f = Vec::all(row.f[j]);
@@ -110,13 +110,15 @@ inline Vec tile_divergence(const Row& row, int d, const double* mu, const double
     };
     int j = 0;
     for (; j + 4 <= d; j += 4) {
-        add(j, partial[0]);
-        add(j + 1, partial[1]);
-        add(j + 2, partial[2]);
-        add(j + 3, partial[3]);
+        add(j, first);
+        add(j + 1, second);
+        add(j + 2, third);
+        add(j + 3, fourth);
     }
-    for (; j < d; ++j) add(j, partial[j & 3]);
-    const Vec total = (partial[0] + partial[1]) + (partial[2] + partial[3]);
+    if (j < d) add(j, first);
+    if (j + 1 < d) add(j + 1, second);
+    if (j + 2 < d) add(j + 2, third);
+    const Vec total = (first + second) + (third + fourth);
     return max(total, nothing);  // rounding may leave -1e-17 where x = mu
 }
 

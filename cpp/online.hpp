@@ -435,11 +435,18 @@ private:
             }
             const double* mu = &tiles.mu[tiles.offset(t)];
             const double* dual = &u[tiles.offset(t)];
-            Vec partial[2] = {Vec::all(0.0), Vec::all(0.0)};
-            for (int j = 0; j < d; ++j)
-                partial[j & 1] = fmadd(Vec::load(dual + j * W),
-                                       Vec::all(row.x[j]) - Vec::load(mu + j * W), partial[j & 1]);
-            const Vec y = partial[0] + partial[1];
+            Vec even = Vec::all(0.0), odd = Vec::all(0.0);
+            const auto along = [&](int j, Vec so_far) {
+                return fmadd(Vec::load(dual + j * W), Vec::all(row.x[j]) - Vec::load(mu + j * W),
+                             so_far);
+            };
+            int i = 0;
+            for (; i + 2 <= d; i += 2) {
+                even = along(i, even);
+                odd = along(i + 1, odd);
+            }
+            if (i < d) even = along(i, even);
+            const Vec y = even + odd;
             const Vec wp = p * weight, py = wp * y, y2 = y * y;
             double* turned = &sums.turned[tiles.offset(t)];
             for (int j = 0; j < d; ++j)

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "divergences.hpp"
@@ -73,6 +74,8 @@ public:
     }
     template <class Number>
     Row read(const Number* row, std::ptrdiff_t stride) {
+        if constexpr (std::is_same<Number, double>::value && Divergence::row_functions == 0)
+            if (!matrix_ && stride == 1) return {row, nullptr, nullptr};  // as it lies
         double* into = matrix_ ? raw_.data() : x_.data();
         for (int j = 0; j < d_; ++j) into[j] = static_cast<double>(row[j * stride]);
         if (matrix_) {

@@ -162,10 +162,11 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _listener(self, told: int = 0) -> Callable[[Annealer], None] | None:
-        """What hands every level that finishes to the callbacks."""
+    def _listener(self, annealer: Annealer) -> Callable[[Annealer], None] | None:
+        """What hands every level that finishes from now on to the callbacks."""
         if not self.callbacks:
             return None
+        told = len(annealer.path())
 
         def listen(annealer: Annealer) -> None:
             nonlocal told
