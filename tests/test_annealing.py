@@ -178,3 +178,12 @@ def test_classification_with_the_i_divergence():
     model = ODAClassifier(divergence="i_divergence", random_state=0)
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     assert cross_val_score(model, X, y, cv=folds).mean() > 0.907
+
+
+def test_polish_is_not_led_astray_by_an_outlier():
+    """The outlier splits off first, but two groups are what two clusters should be."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(m, 1.0, (200, 2)) for m in (-2.5, 2.5)] + [[[30.0, -30.0]]])
+    model = ODAClustering(2, polish=True, random_state=0).fit(X)
+    best = KMeans(2, n_init=10, random_state=0).fit(X).inertia_
+    assert -model.score(X) * len(X) == pytest.approx(best, rel=1e-6)

@@ -792,3 +792,22 @@ def test_nothing_private_of_scikit_learn_is_imported():
         (file, name) for file, name in imports if any(p.startswith("_") for p in name.split("."))
     ]
     assert not private
+
+
+# -- callbacks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["clustering", "classifier"])
+def test_callbacks_are_handed_every_level_as_it_finishes(kind):
+    X, y = stream()
+    heard = []
+    est = make(kind).set_params(callbacks=[heard.append, lambda level: None])
+    est.fit(X, y)
+    assert [level.temperature for level in heard] == est.path_.temperatures.tolist()
+    heard.clear()
+    streamed = make(kind).set_params(callbacks=[heard.append])
+    for part in np.array_split(np.arange(len(X)), 7):
+        streamed.partial_fit(X[part], y[part])
+    assert [level.temperature for level in heard] == streamed.path_.temperatures.tolist()
+    with pytest.raises(ValueError, match="callbacks"):
+        make(kind).set_params(callbacks=print).fit(X, y)

@@ -271,6 +271,14 @@ class AnnealingPath(Sequence[Level]):
                 return _joined(level, groups)
         raise AssertionError("on the coldest level only lasting splits are left")
 
+    def parent_of(self, node: int, class_index: int = 0) -> int:
+        """The node it was split from."""
+        return self._mother[class_index, node][1]
+
+    def joined(self, level: Level, inner: set[tuple[int, int]]) -> Level:
+        """The level with all splits undone but those of the ``inner`` (class, node) pairs."""
+        return _joined(level, self._groups(level, inner))
+
     def _groups(self, level: Level, inner: set[tuple[int, int]]) -> list[tuple[int, int]]:
         """The node each codevector belongs to when only the ``inner`` nodes are split."""
         groups = []

@@ -26,7 +26,7 @@ from annealed.estimators.parameters import one_of, whole
 from annealed.kernels import kernel_for
 from annealed.path import Level
 from annealed.schedule import Schedule
-from annealed.structure import GivenK, Persistence, PersistentK
+from annealed.structure import GivenK, Persistence, PersistentK, cut_by_distortion, harden
 
 
 class ODAClustering(ClusterMixin, AnnealingEstimator):
@@ -276,22 +276,15 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         weights: Array | None,
         rng: np.random.Generator,
     ) -> Level:
-        """The model cooled on with its size fixed, then hard clustering to convergence."""
-        start = annealer.model()
+        """The best of hard clustering from the model cooled on and from the cut by distortion."""
+        starts = [annealer.model()]
         if annealer.choose is not None and annealer.finished:
-            start = annealer.cool_on(rows, weights, rng)
-        kernel, divergence = kernel_for(annealer.divergence), annealer.divergence
-        mu, before = start.codevectors, np.inf
-        for _ in range(300):
-            mass, total, _, distortion = kernel.hard_sums(divergence, rows, mu, weights)
-            if not distortion < before:
-                break
-            before = distortion
-            used = mass > 0
-            mu = np.where(used[:, None], total / np.where(used, mass, 1.0)[:, None], mu)
-            if annealer.finished:
-                mu = np.clip(mu, annealer.classes[0].low, annealer.classes[0].high)
-        return replace(start, codevectors=mu, weights=mass / mass.sum(), temperature=0.0)
+            starts = [
+                annealer.cool_on(rows, weights, rng),
+                cut_by_distortion(annealer, starts[0].n_codevectors),
+            ]
+        polished = [harden(annealer, start, rows, weights) for start in starts]
+        return min(polished, key=lambda level: level.distortion)
 
     # -- reading -------------------------------------------------------------------------------
 
