@@ -65,6 +65,7 @@ class Annealer:
         self.end_temperature = 0.0  # where the coldest codebook of the path stops being stable
         self.chosen: Level | None = None
         self.unconverged: list[tuple[float, int]] = []  # T and samples of levels ended by the cap
+        self.told = math.inf  # T of the coldest level a listener has been handed
         self._path: AnnealingPath | None = None
 
     def copy(self) -> Annealer:

@@ -162,18 +162,17 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _listener(self, annealer: Annealer) -> Callable[[Annealer], None] | None:
+    def _listener(self) -> Callable[[Annealer], None] | None:
         """What hands every level that finishes from now on to the callbacks."""
         if not self.callbacks:
             return None
-        told = len(annealer.path())
 
         def listen(annealer: Annealer) -> None:
-            nonlocal told
-            for level in annealer.path()[told:]:
-                for callback in self.callbacks:
-                    callback(level)
-            told = len(annealer.path())
+            for level in annealer.path():
+                if level.temperature < annealer.told:
+                    for callback in self.callbacks:
+                        callback(level)
+                    annealer.told = level.temperature
 
         return listen
 

@@ -169,7 +169,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self._check_priors(classes)
         rng = np.random.default_rng(self._seed())
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(classes))
-        annealer.anneal(rows, index.astype(np.int32), weights, rng, self._listener(annealer))
+        annealer.anneal(rows, index.astype(np.int32), weights, rng, self._listener())
         self._annealer, self._fixed = annealer, None
         self._warn_of_caps(annealer, 0)
         self.classes_, self._seen = classes, list(classes)
@@ -224,7 +224,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         place = {label: c for c, label in enumerate(seen)}
         index = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
         before = len(annealer.unconverged)
-        annealer.absorb(rows, index, weights, self._listener(annealer))
+        annealer.absorb(rows, index, weights, self._listener())
         self._warn_of_caps(annealer, before)
         self._annealer, self._seen, self.classes_ = annealer, seen, all_classes
         self._scores = None

@@ -186,7 +186,7 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         seed = self._seed()
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, samples, seed)
         rng = np.random.default_rng(seed)
-        annealer.anneal(rows, None, weights, rng, self._listener(annealer))
+        annealer.anneal(rows, None, weights, rng, self._listener())
         self._annealer, self._fixed, self._polished = annealer, None, None
         if self.polish:
             self._polished = self._harden(annealer, rows, weights, rng)
@@ -223,7 +223,7 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
         else:
             annealer = self._annealer_to_continue()
         before = len(annealer.unconverged)
-        annealer.absorb(rows, None, weights, self._listener(annealer))
+        annealer.absorb(rows, None, weights, self._listener())
         self._annealer, self._fixed, self._polished = annealer, None, None
         self._warn_of_caps(annealer, before)
         self.__dict__.pop("labels_", None)
