@@ -21,7 +21,6 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.preprocessing import StandardScaler
 
 from annealed import ODAClustering
-from benchmarks.common import header, number, one_thread, seconds, table, verdict
 from benchmarks.data import (
     Rows,
     eight_in_sixteen,
@@ -29,6 +28,7 @@ from benchmarks.data import (
     one_gaussian,
     uniform_square,
 )
+from benchmarks.harness import header, number, one_thread, seconds, table, verdict
 
 
 @dataclass(frozen=True)

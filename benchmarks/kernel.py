@@ -9,8 +9,8 @@ import numpy as np
 
 from annealed.divergences import SquaredEuclidean
 from annealed.kernels import online
-from benchmarks.common import Contender
 from benchmarks.data import Rows
+from benchmarks.harness import Contender
 
 NEVER = int(np.iinfo(np.int64).max)
 

@@ -34,7 +34,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.common import Contender, cache_sizes, cost_per_sample
+from benchmarks.harness import Contender, cache_sizes, cost_per_sample
 
 OPERATIONS_PER_CODEVECTOR = 20
 DEPENDENT_OPERATIONS = 40

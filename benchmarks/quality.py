@@ -21,8 +21,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from annealed import ODAClassifier
-from benchmarks.common import header, number, one_thread, seconds, table, verdict
 from benchmarks.data import Rows
+from benchmarks.harness import header, number, one_thread, seconds, table, verdict
 
 Labels = NDArray[np.int64]
 

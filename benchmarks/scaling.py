@@ -28,7 +28,8 @@ from sklearn.datasets import load_digits
 from sklearn.utils import check_array
 
 from annealed import ODAClustering
-from benchmarks.common import (
+from benchmarks.data import eight_in_sixteen, fifteen_on_grid, gaussians, uniform_square
+from benchmarks.harness import (
     cost_per_sample,
     header,
     median_seconds,
@@ -38,7 +39,6 @@ from benchmarks.common import (
     table,
     verdict,
 )
-from benchmarks.data import eight_in_sixteen, fifteen_on_grid, gaussians, uniform_square
 from benchmarks.kernel import endless_level, learner
 
 MEMORY_BAR = 64.0  # MB

@@ -31,7 +31,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from annealed import ODAClustering
-from benchmarks.common import (
+from benchmarks.data import Rows
+from benchmarks.harness import (
     NOT_INSTALLED,
     Contender,
     cost_per_sample,
@@ -41,7 +42,6 @@ from benchmarks.common import (
     table,
     verdict,
 )
-from benchmarks.data import Rows
 from benchmarks.kernel import endless_level, learner
 from benchmarks.limits import Peaks, measured_peaks
 

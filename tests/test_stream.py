@@ -242,6 +242,6 @@ def test_mahalanobis_and_custom_divergences_cut_their_streams_too():
     X = make_blobs(900, centers=3, n_features=2, random_state=0)[0]
     half = BregmanDivergence(lambda x: 0.5 * (x**2).sum(axis=1), lambda x: x, name="half")
     for divergence in (Mahalanobis([[2.0, 0.5], [0.5, 1.0]]), half):
-        make = lambda: ODAClustering(3, divergence=divergence, samples_per_codevector=10)  # noqa: B023, E731
-        models = [fed(make(), X, cuts, reads=True) for cuts in ([], [1, 50, 51, 400])]
+        blank = ODAClustering(3, divergence=divergence, samples_per_codevector=10)
+        models = [fed(deepcopy(blank), X, cuts, reads=True) for cuts in ([], [1, 50, 51, 400])]
         np.testing.assert_array_equal(models[0].codevectors_, models[1].codevectors_)
