@@ -8,7 +8,6 @@ tracks, its size fixed.
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -63,7 +62,8 @@ class ClassAnnealer:
 
     def copy(self) -> ClassAnnealer:
         """A twin that shares what never changes (finished levels, splits)."""
-        twin = copy.copy(self)
+        twin = object.__new__(ClassAnnealer)
+        twin.__dict__.update(self.__dict__)
         twin.levels, twin.splits = dict(self.levels), list(self.splits)
         twin.run = self._new_run()
         twin.run.restore(self.run.state())

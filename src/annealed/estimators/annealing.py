@@ -93,7 +93,8 @@ def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(learn)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        twin = copy.copy(self)
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
         learn(twin, *args, **kwargs)
         self.__dict__ = twin.__dict__
         return self
