@@ -19,6 +19,7 @@ class Schedule:
     gamma: float = 0.9
     K_max: int = 100
     wanted: int | None = None  # go on, below T_min if need be, until there are this many
+    growth: int = 2  # and on, to this many times as many
     epsilon_c: float = 0.01
     epsilon_n: float = 0.1
     epsilon_r: float = 1e-7
@@ -35,9 +36,11 @@ class Schedule:
         """How many codevectors to grow to.
 
         Structure is sometimes noticed late, so a ladder that looks for K codevectors goes on to
-        twice as many; the splits are then put in order of their critical temperatures.
+        more; the splits are then put in order of their critical temperatures.
         """
-        return self.K_max if self.wanted is None else min(self.K_max, 2 * self.wanted + 4)
+        if self.wanted is None:
+            return self.K_max
+        return min(self.K_max, self.growth * self.wanted + 4)
 
 
 def in_paper_units(schedule: Schedule, scale: float) -> Schedule:

@@ -237,7 +237,9 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
             raise ValueError(
                 f"n_clusters={self.n_clusters} is more than K_max={schedule.K_max}: raise K_max"
             )
-        return divergence, replace(schedule, wanted=int(self.n_clusters))
+        # A polish chooses among the cuts of the tree, so it wants a deeper one (docs/notation.md).
+        growth = 10 if self.polish else 2
+        return divergence, replace(schedule, wanted=int(self.n_clusters), growth=growth)
 
     def _new_annealer(
         self,
