@@ -163,7 +163,7 @@ def whole_path(rounds: int) -> None:
         )
     table(
         "Whole path down to K = 40 on 5000 points, against KMeans(40, n_init=10), seconds.\n"
-        "n_clusters=None ends before K would exceed 40; n_clusters=40 gives just that and cools on",
+        "n_clusters=None ends before K would exceed 40; n_clusters=40 gives exactly that",
         ["data", "None /\nKMeans", "below 1", "40 /\nKMeans", "below 1", "None\ns", "40\ns",
          "KMeans\ns", "K reached\n(None)", "levels", "samples"],
         lines,

@@ -1,8 +1,7 @@
-"""Options and fixtures shared by all tests."""
+"""Fixtures shared by all tests."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -16,32 +15,6 @@ settings.register_profile(
     "annealed", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("annealed")
-
-
-def _default_data_folder():
-    if "ANNEALED_DATA" in os.environ:
-        return os.environ["ANNEALED_DATA"]
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    return str(beside) if beside.is_dir() else None
-
-
-def pytest_addoption(parser):
-    parser.addoption(
-        "--data-folder",
-        default=_default_data_folder(),
-        help="folder with the paper's data sets (default: $ANNEALED_DATA, else ../shared/data)",
-    )
-
-
-@pytest.fixture(scope="session")
-def data_folder(request):
-    """Folder of the real data sets; tests that need it are skipped where there is none."""
-    folder = request.config.getoption("--data-folder")
-    if folder is None:
-        pytest.skip("no data folder: give --data-folder or set ANNEALED_DATA")
-    folder = Path(folder)
-    assert folder.is_dir(), f"--data-folder {folder} does not exist"
-    return folder
 
 
 @pytest.fixture

@@ -31,8 +31,6 @@ def fed(model, X, cuts, y=None, weights=None, reads=False):
             continue
         labels = () if y is None else (y[a:b],)
         w = None if weights is None else weights[a:b]
-        if w is not None and not w.any():
-            w = None if len(w) == 0 else w + 0.0
         model.partial_fit(X[a:b], *labels, sample_weight=w)
         if reads:
             model.predict(X[:3])
