@@ -11,13 +11,22 @@
 namespace annealed {
 
 // The codebook as the caller holds it. log_weight may carry class priors; T = 0 means the
-// nearest codevector.
+// nearest codevector. A fine-tuned one may have a temperature T_i = T/sharpness_i for each
+// codevector and a relevance for each feature.
 struct Codebook {
     const double* mu;          // [K][d]
     const double* log_weight;  // [K]
     int K, d;
     double T;
-    const double* matrix;  // Mahalanobis only: mu is given as mu L
+    const double* matrix;     // Mahalanobis only: mu is given as mu L
+    const double* sharpness;  // [K], or null: all 1
+    const double* relevance;  // [d], or null: all 1
+
+    // log_weight_i - d_i/T_i
+    double exponent(int i, double divergence) const {
+        const double scale = sharpness ? -sharpness[i] / T : -1 / T;
+        return log_weight[i] + scale * divergence;
+    }
 };
 
 template <class Divergence, class Visit>
@@ -32,7 +41,8 @@ void for_each_row(const Codebook& book, const Samples& samples, std::int64_t row
             reader, {samples.data + static_cast<std::ptrdiff_t>(item) * k * samples.row_stride,
                      samples.feature_stride, samples.single_precision});
         for (int t = 0; t < tiles.count; ++t)
-            tiles.divergence(t, row).store(&divergence[static_cast<std::size_t>(t) * W]);
+            (book.relevance ? tiles.divergence(t, row, book.relevance) : tiles.divergence(t, row))
+                .store(&divergence[static_cast<std::size_t>(t) * W]);
         visit(k, row, divergence);
     }
 }
@@ -44,7 +54,7 @@ void divergences(const Codebook& book, const Samples& samples, std::int64_t rows
     });
 }
 
-// The codevector with the largest log_weight - d/T; the first of equals.
+// The codevector with the largest log_weight - d/T_i; the first of equals.
 inline int likeliest(const Codebook& book, const Doubles& divergence) {
     int best = 0;
     if (book.T == 0) {
@@ -52,10 +62,9 @@ inline int likeliest(const Codebook& book, const Doubles& divergence) {
             if (divergence[i] < divergence[best]) best = i;
         return best;
     }
-    const double scale = -1 / book.T;
     double highest = -infinity;
     for (int i = 0; i < book.K; ++i) {
-        const double value = book.log_weight[i] + scale * divergence[i];
+        const double value = book.exponent(i, divergence[i]);
         if (value > highest) highest = value, best = i;
     }
     return best;
@@ -85,10 +94,8 @@ void associate(const Codebook& book, const Samples& samples, std::int64_t rows,
             distortion[k] = values[best];
             return;
         }
-        const double scale = -1 / book.T;
-        const double highest = book.log_weight[best] + scale * values[best];
-        for (int i = 0; i < book.K; ++i)
-            exponent[i] = (book.log_weight[i] + scale * values[i]) - highest;
+        const double highest = book.exponent(best, values[best]);
+        for (int i = 0; i < book.K; ++i) exponent[i] = book.exponent(i, values[i]) - highest;
         Vec total = Vec::all(0.0), expected = Vec::all(0.0);
         for (std::size_t i = 0; i < exponent.size(); i += W) {
             const Vec e = exp(min(Vec::load(&exponent[i]), Vec::all(0.0)));
@@ -102,6 +109,31 @@ void associate(const Codebook& book, const Samples& samples, std::int64_t rows,
         std::fill(exponent.begin() + book.K, exponent.end(), -infinity);
         log_total[k] = highest + std::log(sum_e);
         distortion[k] = sum(expected) / sum_e;
+    };
+    for_each_row<Divergence>(book, samples, rows, visit);
+}
+
+// For each of some temperatures T/factor the sum over the rows of -log p(own class|x).
+template <class Divergence>
+void losses(const Codebook& book, const Samples& samples, std::int64_t rows,
+            const std::int64_t* group, const double* factors, int count, double* loss) {
+    Doubles exponent(static_cast<std::size_t>(tiles_for(book.K)) * W, -infinity);
+    std::fill(loss, loss + count, 0.0);
+    const auto visit = [&](std::int64_t k, const Row&, Doubles& values) {
+        for (int f = 0; f < count; ++f) {
+            double highest = -infinity, own_highest = -infinity, own = 0;
+            for (int i = 0; i < book.K; ++i) {
+                exponent[i] = book.exponent(i, factors[f] * values[i]);
+                highest = std::max(highest, exponent[i]);
+                if (group[i] == samples.classes[k]) own_highest = std::max(own_highest, exponent[i]);
+            }
+            Vec total = Vec::all(0.0);
+            for (std::size_t i = 0; i < exponent.size(); i += W)
+                total = total + exp(Vec::load(&exponent[i]) - Vec::all(highest));
+            for (int i = 0; i < book.K; ++i)
+                if (group[i] == samples.classes[k]) own += std::exp(exponent[i] - own_highest);
+            loss[f] += highest - own_highest + std::log(sum(total) / own);
+        }
     };
     for_each_row<Divergence>(book, samples, rows, visit);
 }

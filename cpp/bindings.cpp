@@ -15,6 +15,7 @@
 
 #include "associate.hpp"
 #include "online.hpp"
+#include "soft_lvq.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -200,10 +201,16 @@ void define_level(nb::module_& m, const char* name) {
 
 template <class Divergence>
 void define_reading(nb::module_& m, const std::string& suffix) {
-    const auto book_of = [](const Matrix& mu, const Vector& log_weight, double T,
-                            const std::optional<Matrix>& matrix) {
-        return Codebook{mu.data(),  log_weight.data(), static_cast<int>(mu.shape(0)),
-                        static_cast<int>(mu.shape(1)), T, pointer(matrix)};
+    const auto book_of = [](const Matrix& mu, const double* log_weight, double T,
+                            const std::optional<Matrix>& matrix,
+                            const std::optional<Vector>& sharpness = {},
+                            const std::optional<Vector>& relevance = {}) {
+        if ((sharpness && sharpness->shape(0) != mu.shape(0)) ||
+            (relevance && relevance->shape(0) != mu.shape(1)))
+            throw std::invalid_argument("sharpness or relevance do not fit the codevectors");
+        return Codebook{mu.data(), log_weight, static_cast<int>(mu.shape(0)),
+                        static_cast<int>(mu.shape(1)), T, pointer(matrix),
+                        pointer(sharpness), pointer(relevance)};
     };
     const auto check = [](const Anything& X, const Matrix& mu) {
         if (X.ndim() != 2 || X.shape(1) != mu.shape(1))
@@ -211,25 +218,25 @@ void define_reading(nb::module_& m, const std::string& suffix) {
         return static_cast<std::int64_t>(X.shape(0));
     };
     m.def(("divergences_" + suffix).c_str(),
-          [=](Anything X, Matrix mu, std::optional<Matrix> matrix) {
+          [=](Anything X, Matrix mu, std::optional<Vector> relevance,
+              std::optional<Matrix> matrix) {
               const std::int64_t rows = check(X, mu);
               const Samples samples = samples_of(X, {}, {}, {});
               double* out;
               auto array = new_array<double>({static_cast<std::size_t>(rows), mu.shape(0)}, out);
-              const Codebook book{mu.data(), nullptr, static_cast<int>(mu.shape(0)),
-                                  static_cast<int>(mu.shape(1)), 0, pointer(matrix)};
+              const Codebook book = book_of(mu, nullptr, 0, matrix, {}, relevance);
               nb::gil_scoped_release unlocked;
               divergences<Divergence>(book, samples, rows, out);
               return array;
           },
-          "X"_a, "mu"_a, "matrix"_a.none());
+          "X"_a, "mu"_a, "relevance"_a.none(), "matrix"_a.none());
     m.def(("assign_" + suffix).c_str(),
           [=](Anything X, Matrix mu, Vector log_weight, double T, std::optional<Matrix> matrix) {
               const std::int64_t rows = check(X, mu);
               const Samples samples = samples_of(X, {}, {}, {});
               std::int64_t* labels;
               auto array = new_array<std::int64_t>({static_cast<std::size_t>(rows)}, labels);
-              const Codebook book = book_of(mu, log_weight, T, matrix);
+              const Codebook book = book_of(mu, log_weight.data(), T, matrix);
               nb::gil_scoped_release unlocked;
               assign<Divergence>(book, samples, rows, labels);
               return array;
@@ -237,7 +244,8 @@ void define_reading(nb::module_& m, const std::string& suffix) {
           "X"_a, "mu"_a, "log_weight"_a, "T"_a, "matrix"_a.none());
     m.def(("associate_" + suffix).c_str(),
           [=](Anything X, Matrix mu, Vector log_weight, double T, Integers group,
-              std::int64_t groups, std::optional<Matrix> matrix) {
+              std::int64_t groups, std::optional<Vector> sharpness,
+              std::optional<Vector> relevance, std::optional<Matrix> matrix) {
               const std::int64_t rows = check(X, mu);
               const Samples samples = samples_of(X, {}, {}, {});
               const auto count = static_cast<std::size_t>(rows);
@@ -245,7 +253,8 @@ void define_reading(nb::module_& m, const std::string& suffix) {
               auto shares = new_array<double>({count, static_cast<std::size_t>(groups)}, posterior);
               auto totals = new_array<double>({count}, log_total);
               auto distortions = new_array<double>({count}, distortion);
-              const Codebook book = book_of(mu, log_weight, T, matrix);
+              const Codebook book =
+                  book_of(mu, log_weight.data(), T, matrix, sharpness, relevance);
               {
                   nb::gil_scoped_release unlocked;
                   associate<Divergence>(book, samples, rows, group.data(), groups, posterior,
@@ -253,7 +262,23 @@ void define_reading(nb::module_& m, const std::string& suffix) {
               }
               return nb::make_tuple(shares, totals, distortions);
           },
-          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "group"_a, "groups"_a, "matrix"_a.none());
+          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "group"_a, "groups"_a, "sharpness"_a.none(),
+          "relevance"_a.none(), "matrix"_a.none());
+    m.def(("losses_" + suffix).c_str(),
+          [=](Anything X, Classes classes, Matrix mu, Vector log_weight, double T, Integers group,
+              Vector factors, std::optional<Matrix> matrix) {
+              const std::int64_t rows = check(X, mu);
+              const Samples samples = samples_of(X, {}, classes, {});
+              double* loss;
+              auto array = new_array<double>({factors.shape(0)}, loss);
+              const Codebook book = book_of(mu, log_weight.data(), T, matrix);
+              nb::gil_scoped_release unlocked;
+              losses<Divergence>(book, samples, rows, group.data(), factors.data(),
+                                 static_cast<int>(factors.shape(0)), loss);
+              return array;
+          },
+          "X"_a, "classes"_a, "mu"_a, "log_weight"_a, "T"_a, "group"_a, "factors"_a,
+          "matrix"_a.none());
     m.def(("hard_sums_" + suffix).c_str(),
           [=](Anything X, Matrix mu, std::optional<Vector> weights, std::optional<Matrix> matrix) {
               const std::int64_t rows = check(X, mu);
@@ -263,8 +288,7 @@ void define_reading(nb::module_& m, const std::string& suffix) {
               auto counts = new_array<double>({mu.shape(0)}, weight);
               auto sums = new_array<double>({mu.shape(0), mu.shape(1)}, total);
               auto assigned = new_array<std::int64_t>({static_cast<std::size_t>(rows)}, labels);
-              const Codebook book{mu.data(), nullptr, static_cast<int>(mu.shape(0)),
-                                  static_cast<int>(mu.shape(1)), 0, pointer(matrix)};
+              const Codebook book = book_of(mu, nullptr, 0, matrix);
               double distortion;
               {
                   nb::gil_scoped_release unlocked;
@@ -275,9 +299,110 @@ void define_reading(nb::module_& m, const std::string& suffix) {
           "X"_a, "mu"_a, "weights"_a.none(), "matrix"_a.none());
 }
 
+// All arrays of a fine-tuning, by name; those of codevectors are padded to whole tiles.
+template <class Model, class Visit>
+void visit(Model& model, Visit each) {
+    each("mu", model.tiles.mu);
+    each("bias", model.bias);
+    each("sharpness", model.sharpness);
+    each("relevance", model.relevance);
+    each("terms", model.terms);
+    const auto ascent = [&](const std::string& name, auto& by) {
+        each((name + "_gradient").c_str(), by.gradient);
+        each((name + "_first").c_str(), by.first);
+        each((name + "_second").c_str(), by.second);
+        each((name + "_mean").c_str(), by.mean);
+    };
+    ascent("mu", model.by_mu);
+    ascent("bias", model.by_bias);
+    ascent("sharpness", model.by_sharpness);
+    ascent("relevance", model.by_relevance);
+}
+
 template <class Divergence>
-void define(nb::module_& m, const char* level, const char* suffix) {
-    define_level<Divergence>(m, level);
+void define_soft_lvq(nb::module_& m, const std::string& name) {
+    using Model = SoftLVQ<Divergence>;
+    nb::class_<Model>(m, name.c_str())
+        .def("__init__",
+             [](Model* self, Matrix mu, Vector bias, Vector sharpness, Vector relevance,
+                Integers first_of, Vector unit, nb::dict s, Vector low, Vector high,
+                std::optional<Matrix> matrix) {
+                 SoftSettings settings;
+                 settings.rate = nb::cast<double>(s["rate"]);
+                 settings.batch = nb::cast<int>(s["batch"]);
+                 settings.temperatures = nb::cast<bool>(s["temperatures"]);
+                 settings.relevances = nb::cast<bool>(s["relevances"]);
+                 settings.recent = nb::cast<double>(s["recent"]);
+                 new (self) Model(settings, static_cast<int>(mu.shape(0)),
+                                  static_cast<int>(mu.shape(1)), mu.data(), bias.data(),
+                                  sharpness.data(), relevance.data(), first_of.data(),
+                                  first_of.shape(0) - 1, unit.data(), low.data(), high.data(),
+                                  pointer(matrix));
+             },
+             "mu"_a, "bias"_a, "sharpness"_a, "relevance"_a, "first_of"_a, "unit"_a, "settings"_a,
+             "low"_a, "high"_a, "matrix"_a.none())
+        .def_ro("updates", &Model::updates)
+        .def("learn",
+             [](Model& self, Anything X, std::optional<Integers> order, Classes classes,
+                std::optional<Vector> weights, std::int64_t begin, std::int64_t end, bool answer) {
+                 const Samples samples = samples_of(X, order, classes, weights);
+                 const auto available =
+                     static_cast<std::int64_t>(order ? order->shape(0) : X.shape(0));
+                 if (begin < 0 || end > available || end < begin)
+                     throw std::out_of_range("rows asked for are not in the array");
+                 if (static_cast<int>(X.shape(1)) != self.d)
+                     throw std::invalid_argument(
+                         "rows and codevectors differ in their number of features");
+                 double* posterior = nullptr;
+                 auto answers = new_array<double>({static_cast<std::size_t>(answer ? end - begin : 0),
+                                                   static_cast<std::size_t>(self.classes())},
+                                                  posterior);
+                 nb::gil_scoped_release unlocked;
+                 learn_soft(self, samples, begin, end, answer ? posterior : nullptr);
+                 return answers;
+             },
+             "X"_a, "order"_a.none(), "classes"_a, "weights"_a.none(), "begin"_a, "end"_a,
+             "answer"_a)
+        .def("read",
+             [](const Model& self) {
+                 const auto K = static_cast<std::size_t>(self.K);
+                 nb::dict state;
+                 state["mu"] = rows_out(self.by_mu.mean, self.K, self.d);
+                 state["bias"] = copy_out(self.by_bias.mean.data(), K);
+                 state["sharpness"] = copy_out(self.by_sharpness.mean.data(), K);
+                 state["relevance"] = copy_out(self.by_relevance.mean.data(),
+                                               self.by_relevance.mean.size());
+                 return state;
+             },
+             "The average of the iterates: the model to predict with.")
+        .def("state",
+             [](const Model& self) {
+                 nb::dict state;
+                 visit(self, [&](const char* name, const Doubles& values) {
+                     state[name] = copy_out(values.data(), values.size());
+                 });
+                 state["updates"] = self.updates;
+                 state["waiting"] = self.waiting;
+                 return state;
+             },
+             "Everything, to be restored in a model of the same shape.")
+        .def("restore", [](Model& self, nb::dict state) {
+            visit(self, [&](const char* name, Doubles& into) {
+                const Vector array = nb::cast<Vector>(state[name]);
+                if (array.shape(0) != into.size())
+                    throw std::invalid_argument("saved fine-tuning has another shape");
+                std::copy(array.data(), array.data() + into.size(), into.begin());
+            });
+            self.updates = nb::cast<std::int64_t>(state["updates"]);
+            self.waiting = nb::cast<std::int64_t>(state["waiting"]);
+            self.refresh();
+        });
+}
+
+template <class Divergence>
+void define(nb::module_& m, const std::string& name, const char* suffix) {
+    define_level<Divergence>(m, (name + "Level").c_str());
+    define_soft_lvq<Divergence>(m, name + "SoftLVQ");
     define_reading<Divergence>(m, suffix);
 }
 
@@ -340,8 +465,8 @@ NB_MODULE(ANNEALED_MODULE, m) {
           "weights"_a.none(), "begin"_a, "end"_a,
           "Present rows until one of them completes its class's level; returns how far it came.");
 
-    define<SquaredEuclidean>(m, "SquaredEuclideanLevel", "squared_euclidean");
-    define<IDivergence>(m, "IDivergenceLevel", "i_divergence");
-    define<ItakuraSaito>(m, "ItakuraSaitoLevel", "itakura_saito");
-    define<Logistic>(m, "LogisticLevel", "logistic");
+    define<SquaredEuclidean>(m, "SquaredEuclidean", "squared_euclidean");
+    define<IDivergence>(m, "IDivergence", "i_divergence");
+    define<ItakuraSaito>(m, "ItakuraSaito", "itakura_saito");
+    define<Logistic>(m, "Logistic", "logistic");
 }

@@ -3,7 +3,8 @@
 // phi(x) - phi(mu) - <grad phi(mu), x - mu>: on data far from the origin that form cancels away.
 //
 // A divergence names the functions of x and of mu it needs; the kernel stores them beside x
-// (once per sample) and beside mu (refreshed when a codevector moves).
+// (once per sample) and beside mu (refreshed when a codevector moves). `moved` takes a step in the
+// dual variable theta = grad phi(mu) and maps back: grad phi*(theta + step).
 #pragma once
 
 #include <algorithm>
@@ -41,6 +42,7 @@ struct SquaredEuclidean {
     }
     static void refresh(Vec, double*, double*) {}
     static Vec hessian(Vec) { return Vec::all(2.0); }
+    static Vec moved(Vec mu, Vec step) { return fmadd(step, Vec::all(0.5), mu); }
 };
 
 // x log(x/mu) - x + mu; with rows that sum to 1 it is the Kullback-Leibler divergence.
@@ -54,6 +56,7 @@ struct IDivergence {
     }
     static void refresh(Vec mu, double* a, double*) { log(mu).store(a); }
     static Vec hessian(Vec mu) { return Vec::all(1.0) / mu; }
+    static Vec moved(Vec mu, Vec step) { return mu * exp(step); }
 };
 
 // x/mu - log(x/mu) - 1
@@ -70,6 +73,10 @@ struct ItakuraSaito {
         (Vec::all(1.0) / mu).store(b);
     }
     static Vec hessian(Vec mu) { return Vec::all(1.0) / (mu * mu); }
+    // theta = -1/mu must stay negative: no step takes more than half the way there.
+    static Vec moved(Vec mu, Vec step) {
+        return mu / (Vec::all(1.0) - min(mu * step, Vec::all(0.5)));
+    }
 };
 
 // x log(x/mu) + (1 - x) log((1 - x)/(1 - mu))
@@ -90,23 +97,39 @@ struct Logistic {
         log(Vec::all(1.0) - mu).store(b);
     }
     static Vec hessian(Vec mu) { return Vec::all(1.0) / (mu * (Vec::all(1.0) - mu)); }
+    static Vec moved(Vec mu, Vec step) {
+        const Vec rest = Vec::all(1.0) - mu;
+        return mu / fmadd(rest, exp(Vec::all(0.0) - step), mu);
+    }
 };
 
 // The divergences of one sample to the four codevectors of a tile laid out [feature][lane].
 // Four partial sums keep the adders busy; their order is fixed, so is the rounding.
+// `relevance`, if any, weighs the features.
 template <class Divergence>
+inline Vec feature_term(const Row& row, int j, const double* mu, const double* a, const double* b,
+                        Vec sum) {
+    const Vec nothing = Vec::all(0.0);
+    Vec f = nothing, g = nothing, cached_a = nothing, cached_b = nothing;
+    if constexpr (Divergence::row_functions > 0) f = Vec::all(row.f[j]);
+    if constexpr (Divergence::row_functions > 1) g = Vec::all(row.g[j]);
+    if constexpr (Divergence::codevector_functions > 0) cached_a = Vec::load(a + j * W);
+    if constexpr (Divergence::codevector_functions > 1) cached_b = Vec::load(b + j * W);
+    return Divergence::term(Vec::all(row.x[j]), f, g, Vec::load(mu + j * W), cached_a, cached_b,
+                            sum);
+}
+
+template <class Divergence, bool Weighted = false>
 inline Vec tile_divergence(const Row& row, int d, const double* mu, const double* a,
-                           const double* b) {
+                           const double* b, const double* relevance = nullptr) {
     const Vec nothing = Vec::all(0.0);
     Vec first = nothing, second = nothing, third = nothing, fourth = nothing;
     const auto add = [&](int j, Vec& into) {
-        Vec f = nothing, g = nothing, cached_a = nothing, cached_b = nothing;
-        if constexpr (Divergence::row_functions > 0) f = Vec::all(row.f[j]);
-        if constexpr (Divergence::row_functions > 1) g = Vec::all(row.g[j]);
-        if constexpr (Divergence::codevector_functions > 0) cached_a = Vec::load(a + j * W);
-        if constexpr (Divergence::codevector_functions > 1) cached_b = Vec::load(b + j * W);
-        into = Divergence::term(Vec::all(row.x[j]), f, g, Vec::load(mu + j * W), cached_a,
-                                cached_b, into);
+        if constexpr (Weighted)
+            into = fmadd(Vec::all(relevance[j]),
+                         feature_term<Divergence>(row, j, mu, a, b, nothing), into);
+        else
+            into = feature_term<Divergence>(row, j, mu, a, b, into);
     };
     int j = 0;
     for (; j + 4 <= d; j += 4) {

@@ -39,6 +39,7 @@ inline Vec operator/(Vec a, Vec b) { return {_mm256_div_pd(a.v, b.v)}; }
 inline Vec fmadd(Vec a, Vec b, Vec c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
 inline Vec max(Vec a, Vec b) { return {_mm256_max_pd(a.v, b.v)}; }
 inline Vec min(Vec a, Vec b) { return {_mm256_min_pd(a.v, b.v)}; }
+inline Vec sqrt(Vec a) { return {_mm256_sqrt_pd(a.v)}; }
 inline bool any_above(Vec a, double b) {
     return _mm256_movemask_pd(_mm256_cmp_pd(a.v, _mm256_set1_pd(b), _CMP_GT_OQ)) != 0;
 }
@@ -94,6 +95,7 @@ inline Vec operator/(Vec a, Vec b) { Vec r; ANNEALED_LANES(a.v[k] / b.v[k]); ret
 inline Vec fmadd(Vec a, Vec b, Vec c) { Vec r; ANNEALED_LANES(a.v[k] * b.v[k] + c.v[k]); return r; }
 inline Vec max(Vec a, Vec b) { Vec r; ANNEALED_LANES(a.v[k] > b.v[k] ? a.v[k] : b.v[k]); return r; }
 inline Vec min(Vec a, Vec b) { Vec r; ANNEALED_LANES(a.v[k] < b.v[k] ? a.v[k] : b.v[k]); return r; }
+inline Vec sqrt(Vec a) { Vec r; ANNEALED_LANES(std::sqrt(a.v[k])); return r; }
 inline bool any_above(Vec a, double b) {
     return (a.v[0] > b) | (a.v[1] > b) | (a.v[2] > b) | (a.v[3] > b);
 }
@@ -151,7 +153,7 @@ inline double smallest(Vec a) {
 
 constexpr double exp_floor = -700.0;  // below this exp is taken as exactly 0
 
-// exp(x) for x <= 0 (about 1 ulp): 2^n times a Taylor polynomial on |r| <= ln(2)/2.
+// exp(x) for x <= 700 (about 1 ulp): 2^n times a Taylor polynomial on |r| <= ln(2)/2.
 inline Vec exp(Vec x) {
     const Vec clamped = max(x, Vec::all(exp_floor));
     const Vec n = round_whole(clamped * Vec::all(1.4426950408889634074));

@@ -55,11 +55,27 @@ struct Tiles {
                                     Divergence::codevector_functions > 1 ? &b[k] : nullptr);
         }
     }
+    const double* first_function(std::size_t k) const {
+        return Divergence::codevector_functions > 0 ? &a[k] : nullptr;
+    }
+    const double* second_function(std::size_t k) const {
+        return Divergence::codevector_functions > 1 ? &b[k] : nullptr;
+    }
     Vec divergence(int t, const Row& row) const {
         const std::size_t k = offset(t);
-        return tile_divergence<Divergence>(row, d, &mu[k],
-                                           Divergence::codevector_functions > 0 ? &a[k] : nullptr,
-                                           Divergence::codevector_functions > 1 ? &b[k] : nullptr);
+        return tile_divergence<Divergence>(row, d, &mu[k], first_function(k), second_function(k));
+    }
+    // With features weighed by their relevances.
+    Vec divergence(int t, const Row& row, const double* relevance) const {
+        const std::size_t k = offset(t);
+        return tile_divergence<Divergence, true>(row, d, &mu[k], first_function(k),
+                                                 second_function(k), relevance);
+    }
+    // The part of one feature.
+    Vec term(int t, int j, const Row& row) const {
+        const std::size_t k = offset(t);
+        return feature_term<Divergence>(row, j, &mu[k], first_function(k), second_function(k),
+                                        Vec::all(0.0));
     }
 };
 

@@ -65,6 +65,8 @@ class BregmanDivergence:
     kernel: str | None = None
     #: square root L of a Mahalanobis matrix: the kernel reads x L instead of x
     matrix: Array | None = None
+    #: whether it is a sum over features that can be weighed one by one
+    separable = False
     #: whether a sample may lie on the boundary of the domain
     closed = True
 
@@ -133,6 +135,20 @@ class BregmanDivergence:
         theta = self.gradient(mu)
         slope = X @ theta.T - (theta * mu).sum(axis=1)
         return np.asarray(self.phi(X)[:, None] - self.phi(mu) - slope)
+
+    # -- moving a codevector -------------------------------------------------------------------
+
+    def moved(self, mu: Array, step: Array) -> Array:
+        """Codevectors after a step in the dual variable theta = gradient(mu), mapped back.
+
+        That never leaves the domain. For a divergence of your own the way back is not known: its
+        steps are taken in mu itself and cut short where the domain ends.
+        """
+        return mu + step
+
+    def step_unit(self, mean: Array, deviation: Array) -> Array:
+        """The step of `moved` that takes a codevector at the mean by one standard deviation."""
+        return deviation
 
     # -- where it is defined -------------------------------------------------------------------
 
@@ -240,8 +256,10 @@ def _positive(distance: Array) -> Array:
     return np.where(distance > 0, distance, positive.min() if len(positive) else 1.0)
 
 
-class _Separable(BregmanDivergence):
+class Separable(BregmanDivergence):
     """A built-in divergence: compiled, a sum over features."""
+
+    separable = True
 
     def __init__(self, name: str, kernel: str, low: float, high: float) -> None:
         self.name, self.kernel = name, kernel
@@ -259,8 +277,20 @@ class _Separable(BregmanDivergence):
     def unit(self, mean: Array, variance: Array) -> float:
         return float(self._spread(mean, variance).sum())
 
+    def terms(self, X: Array, mu: Array) -> Array:
+        """What each feature adds to d(x, mu), of rows and codevectors that broadcast."""
+        raise NotImplementedError
 
-class SquaredEuclidean(_Separable):
+    def pairwise(self, X: Array, mu: Array) -> Array:
+        return np.stack([self.terms(X, m).sum(axis=1) for m in mu], axis=1)
+
+    def step_unit(self, mean: Array, deviation: Array) -> Array:
+        low, high = self.bounds(mean)
+        inside = np.clip(mean, low, high)[None, :]
+        return np.asarray(self.hessian_diagonal(inside)[0] * deviation)
+
+
+class SquaredEuclidean(Separable):
     """``|x - mu|^2``, phi = <x, x> (the paper's Example 1)."""
 
     def __init__(self) -> None:
@@ -278,8 +308,11 @@ class SquaredEuclidean(_Separable):
     def hessian_diagonal(self, X: Array) -> Array:
         return np.full_like(X, 2.0)
 
-    def pairwise(self, X: Array, mu: Array) -> Array:
-        return np.stack([((X - m) ** 2).sum(axis=1) for m in mu], axis=1)
+    def terms(self, X: Array, mu: Array) -> Array:
+        return np.asarray((X - mu) ** 2)
+
+    def moved(self, mu: Array, step: Array) -> Array:
+        return mu + step / 2
 
 
 class Mahalanobis(SquaredEuclidean):
@@ -290,6 +323,8 @@ class Mahalanobis(SquaredEuclidean):
     matrix : array-like of shape (n_features, n_features)
         A; the inverse of a covariance matrix gives the classical Mahalanobis distance.
     """
+
+    separable = False
 
     def __init__(self, matrix: ArrayLike) -> None:
         super().__init__()
@@ -339,7 +374,7 @@ def _xlog(x: Array, ratio: Array) -> Array:
     return x * np.log(np.where(x > 0, ratio, 1.0))
 
 
-class IDivergence(_Separable):
+class IDivergence(Separable):
     """``sum x log(x/mu) - x + mu`` for non-negative data such as counts (Example 2)."""
 
     def __init__(self) -> None:
@@ -360,12 +395,17 @@ class IDivergence(_Separable):
     def hessian_diagonal(self, X: Array) -> Array:
         return 1 / X
 
-    def pairwise(self, X: Array, mu: Array) -> Array:
-        return np.stack([(_xlog(X, X / m) - X + m).sum(axis=1) for m in mu], axis=1)
+    def terms(self, X: Array, mu: Array) -> Array:
+        return _xlog(X, X / mu) - X + mu
+
+    def moved(self, mu: Array, step: Array) -> Array:
+        return np.asarray(mu * np.exp(step))
 
 
 class KullbackLeibler(IDivergence):
     """``sum x log(x/mu)`` for rows that are probabilities: non-negative, summing to one."""
+
+    separable = False  # the features of a row share what there is
 
     def __init__(self) -> None:
         super().__init__()
@@ -384,7 +424,7 @@ class KullbackLeibler(IDivergence):
             )
 
 
-class ItakuraSaito(_Separable):
+class ItakuraSaito(Separable):
     """``sum x/mu - log(x/mu) - 1`` for positive data such as power spectra."""
 
     closed = False
@@ -407,11 +447,15 @@ class ItakuraSaito(_Separable):
     def hessian_diagonal(self, X: Array) -> Array:
         return 1 / X**2
 
-    def pairwise(self, X: Array, mu: Array) -> Array:
-        return np.stack([((X - m) / m - np.log(X / m)).sum(axis=1) for m in mu], axis=1)
+    def terms(self, X: Array, mu: Array) -> Array:
+        return np.asarray((X - mu) / mu - np.log(X / mu))
+
+    def moved(self, mu: Array, step: Array) -> Array:
+        # theta = -1/mu must stay negative: no step takes more than half the way there.
+        return np.asarray(mu / (1 - np.minimum(mu * step, 0.5)))
 
 
-class Logistic(_Separable):
+class Logistic(Separable):
     """``sum x log(x/mu) + (1 - x) log((1 - x)/(1 - mu))`` for data between 0 and 1."""
 
     def __init__(self) -> None:
@@ -429,11 +473,11 @@ class Logistic(_Separable):
     def hessian_diagonal(self, X: Array) -> Array:
         return 1 / (X * (1 - X))
 
-    def pairwise(self, X: Array, mu: Array) -> Array:
-        return np.stack(
-            [(_xlog(X, X / m) + _xlog(1 - X, (1 - X) / (1 - m))).sum(axis=1) for m in mu],
-            axis=1,
-        )
+    def terms(self, X: Array, mu: Array) -> Array:
+        return _xlog(X, X / mu) + _xlog(1 - X, (1 - X) / (1 - mu))
+
+    def moved(self, mu: Array, step: Array) -> Array:
+        return np.asarray(mu / (mu + (1 - mu) * np.exp(-step)))
 
 
 BUILT_IN: dict[str, Callable[[], BregmanDivergence]] = {

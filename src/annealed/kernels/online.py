@@ -29,12 +29,16 @@ def _fastest_core() -> Any:
 _core = _fastest_core()
 
 State = dict[str, Any]
-_LEVELS = {
-    "squared_euclidean": _core.SquaredEuclideanLevel,
-    "i_divergence": _core.IDivergenceLevel,
-    "itakura_saito": _core.ItakuraSaitoLevel,
-    "logistic": _core.LogisticLevel,
+_CLASSES = {
+    "squared_euclidean": "SquaredEuclidean",
+    "i_divergence": "IDivergence",
+    "itakura_saito": "ItakuraSaito",
+    "logistic": "Logistic",
 }
+
+
+def _compiled(divergence: BregmanDivergence, kind: str) -> Any:
+    return getattr(_core, _CLASSES[str(divergence.kernel)] + kind)
 
 
 def _embed(divergence: BregmanDivergence, rows: Array) -> Array:
@@ -63,7 +67,7 @@ def begin(
     high: Array,
 ) -> Any:
     """Start a level from codevectors, their weights and their split axes."""
-    return _LEVELS[str(divergence.kernel)](
+    return _compiled(divergence, "Level")(
         _embed(divergence, mu),
         np.ascontiguousarray(rho, dtype=float),
         _embed(divergence, axis),
@@ -103,10 +107,60 @@ def learn(
     return int(_core.learn(runs, X, order, classes, weights, begin, end))
 
 
-def divergences(divergence: BregmanDivergence, X: NDArray[Any], mu: Array) -> Array:
-    """d(x, mu) for every row and codevector."""
+def begin_soft(
+    divergence: BregmanDivergence,
+    mu: Array,
+    bias: Array,
+    sharpness: Array,
+    relevance: Array,
+    first_of: NDArray[np.int64],
+    unit: Array,
+    settings: dict[str, Any],
+    low: Array,
+    high: Array,
+) -> Any:
+    """Start soft LVQ (cpp/soft_lvq.hpp) from codevectors sorted by class.
+
+    ``sharpness`` is log 1/T_i and ``relevance`` log lambda_j; codevectors of class c are those from
+    ``first_of[c]`` to ``first_of[c + 1]``; ``unit`` is the length of a unit step in the dual
+    variable, in the kernel's coordinates. A Mahalanobis divergence has no bounds to keep.
+    """
+    return _compiled(divergence, "SoftLVQ")(
+        _embed(divergence, mu), bias, sharpness, relevance, first_of, unit, settings, low, high,
+        divergence.matrix,
+    )  # fmt: skip
+
+
+def learn_soft(
+    run: Any,
+    X: NDArray[Any],
+    order: NDArray[np.int64] | None,
+    classes: NDArray[np.int32],
+    weights: Array | None,
+    begin: int,
+    end: int,
+    answer: bool = False,
+) -> Array:
+    """Present rows begin..end; if asked, p(c|x) of each before it was learnt.
+
+    IN/OUT: ``run`` advances in place. The GIL is released.
+    """
+    return np.asarray(run.learn(X, order, classes, weights, begin, end, answer))
+
+
+def read_soft(divergence: BregmanDivergence, run: Any) -> State:
+    """Averaged mu, bias, sharpness and relevance, in the coordinates of the data."""
+    state: State = run.read()
+    state["mu"] = _restore(divergence, state["mu"])
+    return state
+
+
+def divergences(
+    divergence: BregmanDivergence, X: NDArray[Any], mu: Array, relevance: Array | None = None
+) -> Array:
+    """d(x, mu) for every row and codevector, features weighed by their relevance."""
     function = getattr(_core, f"divergences_{divergence.kernel}")
-    return np.asarray(function(X, _embed(divergence, mu), divergence.matrix))
+    return np.asarray(function(X, _embed(divergence, mu), relevance, divergence.matrix))
 
 
 def assign(
@@ -125,13 +179,37 @@ def associate(
     T: float,
     group: NDArray[np.int64],
     groups: int,
+    sharpness: Array | None = None,
+    relevance: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Per row: posterior of every group, log sum weight exp(-d/T), expected divergence."""
+    """Per row: posterior of every group, log sum weight exp(-d/T_i), expected divergence.
+
+    T_i is T, or T/sharpness_i where that is given.
+    """
     function = getattr(_core, f"associate_{divergence.kernel}")
     result: tuple[Array, Array, Array] = function(
-        X, _embed(divergence, mu), log_weight, T, group, groups, divergence.matrix
-    )
+        X, _embed(divergence, mu), log_weight, T, group, groups, sharpness, relevance,
+        divergence.matrix,
+    )  # fmt: skip
     return result
+
+
+def losses(
+    divergence: BregmanDivergence,
+    X: NDArray[Any],
+    classes: NDArray[np.int32],
+    mu: Array,
+    log_weight: Array,
+    T: float,
+    group: NDArray[np.int64],
+    factors: Array,
+) -> Array:
+    """The sum over rows of -log p(own class|x) at each of the temperatures T/factor."""
+    function = getattr(_core, f"losses_{divergence.kernel}")
+    embedded = _embed(divergence, mu)
+    return np.asarray(
+        function(X, classes, embedded, log_weight, T, group, factors, divergence.matrix)
+    )
 
 
 def hard_sums(

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.divergences import Array, BregmanDivergence
+from annealed.divergences import Array, BregmanDivergence, Separable, SquaredEuclidean
 
 State = dict[str, Any]
 # Associations below this count as nothing in the sums of a level.
 LEAST_ASSOCIATION = 1e-9
+# A codevector that is wrong or right about a sample by less does not hear of it.
+LEAST_BLAME = 1e-6
 
 
 def step_size(settings: dict[str, Any], n: float, w: float) -> float:
@@ -213,8 +215,173 @@ def learn(
     return end
 
 
-def divergences(divergence: BregmanDivergence, X: NDArray[Any], mu: Array) -> Array:
-    return np.maximum(divergence.pairwise(np.asarray(X, dtype=float), mu), 0.0)
+class SoftLVQ:
+    """Soft LVQ as cpp/soft_lvq.hpp has it, one sample at a time."""
+
+    def __init__(
+        self,
+        divergence: BregmanDivergence,
+        mu: Array,
+        bias: Array,
+        sharpness: Array,
+        relevance: Array,
+        first_of: NDArray[np.int64],
+        unit: Array,
+        settings: dict[str, Any],
+        low: Array,
+        high: Array,
+    ) -> None:
+        self.matrix = divergence.matrix
+        # Adam's steps depend on the coordinates: those of the kernel, x L, where there is an L.
+        self.divergence = divergence if self.matrix is None else SquaredEuclidean()
+        self.first_of, self.unit, self.settings = first_of, unit, settings
+        self.low, self.high = low, high
+        self.updates, self.waiting = 0, 0
+        mu = mu if self.matrix is None else mu @ self.matrix
+        start = {"mu": mu, "bias": bias, "sharpness": sharpness, "relevance": relevance}
+        self.value = {name: np.array(value, dtype=float) for name, value in start.items()}
+        self.mean = {name: value.copy() for name, value in self.value.items()}
+        self.gradient, self.first, self.second = (
+            {name: np.zeros_like(value) for name, value in self.value.items()} for _ in range(3)
+        )
+
+    def learn(
+        self,
+        X: NDArray[Any],
+        order: NDArray[np.int64] | None,
+        classes: NDArray[np.int32],
+        weights: Array | None,
+        begin: int,
+        end: int,
+        answer: bool,
+    ) -> Array:
+        answers = np.zeros((end - begin if answer else 0, len(self.first_of) - 1))
+        for k in range(begin, end):
+            row = k if order is None else int(order[k])
+            w = 1.0 if weights is None else float(weights[row])
+            if w == 0:
+                continue
+            posterior = self._step(np.asarray(X[row], dtype=float), int(classes[row]), w)
+            if answer:
+                answers[k - begin] = posterior
+        return answers
+
+    def _step(self, x: Array, y: int, w: float) -> Array:
+        x = x if self.matrix is None else x @ self.matrix
+        mu, beta = self.value["mu"], np.exp(self.value["sharpness"])
+        relevance = np.exp(self.value["relevance"])
+        if isinstance(self.divergence, Separable):
+            terms = self.divergence.terms(x, mu)
+            d = terms @ relevance
+        else:
+            d = self.divergence.pairwise(x[None, :], mu)[0]
+        d = np.maximum(d, 0.0)
+        s = self.value["bias"] - beta * d
+        e = np.exp(s - s.max())
+        posterior = np.add.reduceat(e, self.first_of[:-1]) / e.sum()
+        if self.settings["rate"] == 0:
+            return np.asarray(posterior)
+        own = slice(self.first_of[y], self.first_of[y + 1])
+        mine = np.exp(s[own] - s[own].max())
+        g = -e / e.sum()
+        g[own] += mine / mine.sum()
+        g = np.where(np.abs(w * g) > LEAST_BLAME, w * g, 0.0)
+        self.gradient["mu"] += (g * beta)[:, None] * relevance * (x - mu)
+        self.gradient["bias"] += g
+        self.gradient["sharpness"] -= g * beta * d
+        if self.settings["relevances"]:
+            self.gradient["relevance"] -= (g * beta) @ terms * relevance
+        self.waiting += 1
+        if self.waiting == self.settings["batch"]:
+            self._update()
+        return np.asarray(posterior)
+
+    def _update(self) -> None:
+        self.updates += 1
+        self.waiting = 0
+        if not self.settings["temperatures"]:
+            self.gradient["sharpness"][:] = self.gradient["sharpness"].sum()
+        self.gradient["mu"] *= self.unit
+        for name, value in self.value.items():
+            if name == "relevance" and not self.settings["relevances"]:
+                continue
+            g = self.gradient[name] / self.settings["batch"]
+            self.first[name] += 0.1 * (g - self.first[name])
+            self.second[name] += 0.01 * (g**2 - self.second[name])
+            first = self.first[name] / (1 - 0.9**self.updates)
+            second = self.second[name] / (1 - 0.99**self.updates)
+            step = self.settings["rate"] * first / (np.sqrt(second) + 1e-8)
+            if name == "mu":
+                value[:] = self.divergence.moved(value, self.unit * step)
+                value[:] = np.clip(value, self.low, self.high)
+            else:
+                value += step
+            self.gradient[name][:] = 0.0
+        share = max(4 / (self.updates + 3), self.settings["recent"])
+        for name, value in self.value.items():
+            self.mean[name] += share * (value - self.mean[name])
+
+    def state(self) -> State:
+        state: State = {
+            f"{kind}_{name}": array.copy()
+            for kind in ("value", "mean", "gradient", "first", "second")
+            for name, array in getattr(self, kind).items()
+        }
+        return state | {"updates": self.updates, "waiting": self.waiting}
+
+    def restore(self, state: State) -> None:
+        for kind in ("value", "mean", "gradient", "first", "second"):
+            for name, array in getattr(self, kind).items():
+                array[:] = state[f"{kind}_{name}"]
+        self.updates, self.waiting = state["updates"], state["waiting"]
+
+
+def begin_soft(
+    divergence: BregmanDivergence,
+    mu: Array,
+    bias: Array,
+    sharpness: Array,
+    relevance: Array,
+    first_of: NDArray[np.int64],
+    unit: Array,
+    settings: dict[str, Any],
+    low: Array,
+    high: Array,
+) -> SoftLVQ:
+    return SoftLVQ(
+        divergence, mu, bias, sharpness, relevance, first_of, unit, settings, low, high
+    )
+
+
+def learn_soft(
+    run: SoftLVQ,
+    X: NDArray[Any],
+    order: NDArray[np.int64] | None,
+    classes: NDArray[np.int32],
+    weights: Array | None,
+    begin: int,
+    end: int,
+    answer: bool = False,
+) -> Array:
+    return run.learn(X, order, classes, weights, begin, end, answer)
+
+
+def read_soft(divergence: BregmanDivergence, run: SoftLVQ) -> State:
+    state: State = {name: value.copy() for name, value in run.mean.items()}
+    if divergence.matrix is not None:
+        state["mu"] = np.linalg.solve(divergence.matrix.T, state["mu"].T).T
+    return state
+
+
+def divergences(
+    divergence: BregmanDivergence, X: NDArray[Any], mu: Array, relevance: Array | None = None
+) -> Array:
+    rows = np.asarray(X, dtype=float)
+    if relevance is not None:
+        assert isinstance(divergence, Separable)
+        columns = [divergence.terms(rows, m) @ relevance for m in mu]
+        return np.maximum(np.stack(columns, axis=1), 0.0)
+    return np.maximum(divergence.pairwise(rows, mu), 0.0)
 
 
 def _exponent(d: Array, log_weight: Array, T: float) -> Array:
@@ -240,9 +407,11 @@ def associate(
     T: float,
     group: NDArray[np.int64],
     groups: int,
+    sharpness: Array | None = None,
+    relevance: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    d = divergences(divergence, X, mu)
-    exponent = _exponent(d, log_weight, T)
+    d = divergences(divergence, X, mu, relevance)
+    exponent = _exponent(d if sharpness is None else d * sharpness, log_weight, T)
     highest = exponent.max(axis=1, keepdims=True)
     e = np.exp(exponent - highest)
     total = e.sum(axis=1, keepdims=True)
@@ -250,6 +419,25 @@ def associate(
     posterior = p @ (group[:, None] == np.arange(groups))
     log_total = (highest + np.log(total))[:, 0] if T > 0 else np.full(len(d), -np.inf)
     return posterior, log_total, (p * d).sum(axis=1)
+
+
+def losses(
+    divergence: BregmanDivergence,
+    X: NDArray[Any],
+    classes: NDArray[np.int32],
+    mu: Array,
+    log_weight: Array,
+    T: float,
+    group: NDArray[np.int64],
+    factors: Array,
+) -> Array:
+    d, own = divergences(divergence, X, mu), group == classes[:, None]
+    total = []
+    for factor in factors:
+        exponent = log_weight - factor * d / T
+        mine = np.where(own, exponent, -np.inf)
+        total.append((np.logaddexp.reduce(exponent, 1) - np.logaddexp.reduce(mine, 1)).sum())
+    return np.array(total)
 
 
 def hard_sums(
@@ -264,5 +452,6 @@ def hard_sums(
 
 
 __all__ = [
-    "assign", "associate", "begin", "divergences", "hard_sums", "learn", "read", "warm_up",
+    "assign", "associate", "begin", "begin_soft", "divergences", "hard_sums", "learn", "learn_soft",
+    "losses", "read", "read_soft", "warm_up",
 ]  # fmt: skip
