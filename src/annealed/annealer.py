@@ -22,6 +22,7 @@ from annealed import codebook as cold
 from annealed.class_annealer import NEVER, ClassAnnealer, ClassLevel
 from annealed.codebook import Codebook
 from annealed.divergences import Array, BregmanDivergence
+from annealed.finetune import Geometry
 from annealed.path import AnnealingPath, Level
 from annealed.schedule import Schedule, in_paper_units
 
@@ -89,6 +90,11 @@ class Annealer:
         return self.top * self.schedule.gamma**rung
 
     @property
+    def K_max(self) -> int:
+        """The most codevectors a level may have, over all classes."""
+        return max(self.schedule.K_max, self.schedule.K_per_class * len(self.classes))
+
+    @property
     def finished(self) -> bool:
         """Whether every class has gone down the whole ladder."""
         return all(state.tracking for state in self.classes)
@@ -101,13 +107,22 @@ class Annealer:
         classes: NDArray[np.int32] | None = None,
         weights: Array | None = None,
         listen: Callable[[Annealer], None] | None = None,
-    ) -> None:
-        """Learn rows in order, cooling whenever a class has converged."""
-        at, end = 0, len(X)
-        while at < end:
+        begin: int = 0,
+        end: int | None = None,
+        pause: bool = False,
+    ) -> int:
+        """Learn rows begin..end in order, cooling whenever a class has converged.
+
+        With ``pause`` it stops where the last class comes to the end of the ladder. Returns how
+        far it came.
+        """
+        at, end = begin, len(X) if end is None else end
+        pause = pause and not self.finished
+        while at < end and not (pause and self.finished):
             at = self._advance(X, classes, weights, None, at, end)
             if listen is not None:
                 listen(self)
+        return at
 
     def anneal(
         self,
@@ -209,7 +224,7 @@ class Annealer:
             self.unconverged.append((state.temperature, int(state.run.count)))
         level = state.close(schedule)
         others = sum(len(other.at(rung).book) for other in self.classes if other is not state)
-        if others + len(level.book) > schedule.K_max:
+        if others + len(level.book) > self.K_max:
             self.end_temperature = state.temperature
             self._end_ladder(rung - 1)
             return
@@ -219,7 +234,7 @@ class Annealer:
             self.last_rung = rung + 1
         book = state.next_codebook(level, T, schedule)
         grown = schedule.wanted is not None and len(level.book) >= schedule.room
-        if rung >= self.last_rung or grown or others + len(book) > schedule.K_max:
+        if rung >= self.last_rung or grown or others + len(book) > self.K_max:
             pending = [split.critical_temperature for split in state.splits if split.level > rung]
             self.end_temperature = min(max(pending, default=T), self.temperature(rung))
             self._end_ladder(rung)
@@ -244,7 +259,7 @@ class Annealer:
                 state.track(state.at(last).book, last, T, self.schedule, levels=True)
         if self.finished and self.choose is not None and self.chosen is None:
             self.chosen = self.choose(self)
-            self._track_chosen(self.chosen)
+            self.track(self.chosen)
 
     def cool_on(self, X: NDArray[Any], weights: Array | None, rng: np.random.Generator) -> Level:
         """The model that tracks, cooled to the end of the ladder with its size fixed.
@@ -270,7 +285,8 @@ class Annealer:
             cards.at = twin._advance(X, None, weights, cards.order, cards.at, end)
         return twin.model()
 
-    def _track_chosen(self, chosen: Level) -> None:
+    def track(self, chosen: Level) -> None:
+        """From now on follow the samples with the codebook of this level."""
         for c, state in enumerate(self.classes):
             mine = chosen.classes == c
             book = cold.bare(chosen.codevectors[mine], chosen.weights[mine], chosen.nodes[mine])
@@ -344,6 +360,26 @@ class Annealer:
             twins = [place[child] for child in children.get(node, []) if child in place]
             parents.append(place[above] if above in place else max(twins, key=before.weights.item))
         return np.array(parents, dtype=np.int64)
+
+    def geometry(self) -> Geometry:
+        """What fine-tuning measures its steps by: the spread of all samples in each feature.
+
+        It follows from the means and variances each class was seen to have as it warmed up.
+        """
+        matrix = self.divergence.matrix
+        weight = np.array([state.total_weight for state in self.classes])
+        weight = weight / weight.sum()
+        moments = [state.moments() for state in self.classes]
+        means = np.array([mean for mean, _ in moments])
+        low, high = self.divergence.bounds(weight @ means)
+        for mean, _ in moments:
+            here = self.divergence.bounds(mean)
+            low, high = np.minimum(low, here[0]), np.maximum(high, here[1])
+        inside = means if matrix is None else means @ matrix  # variances are the kernel's already
+        centred = inside - weight @ inside
+        variance = weight @ np.array([variance for _, variance in moments]) + weight @ centred**2
+        unit = self.divergence.step_unit(weight @ means, np.sqrt(variance))
+        return Geometry(unit, low, high)
 
     def model(self) -> Level:
         """The model as it stands: every class as it was last seen, all at one temperature.

@@ -107,6 +107,13 @@ class ClassAnnealer:
         state = self.read()
         return self.divergence.unit(state["mean"], state["squares"] / max(state["seen"], 1e-300))
 
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and, in the kernel's coordinates, variances as the warm-up saw them."""
+        if self.rung is not None:
+            return self.mean, self.variance
+        state = self.read()
+        return state["mean"], state["squares"] / max(state["seen"], 1e-300)
+
     def spread(self) -> float:
         """Delta_S of the paper: the longest edge of the box around the warm-up samples."""
         state = self.run.state()

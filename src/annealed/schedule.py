@@ -18,6 +18,7 @@ class Schedule:
     T_min: float | None = None
     gamma: float = 0.9
     K_max: int = 100
+    K_per_class: int = 0  # K_max is at least this many for every class
     wanted: int | None = None  # go on, below T_min if need be, until there are this many
     growth: int = 2  # and on, to this many times as many
     epsilon_c: float = 0.01

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -21,14 +23,33 @@ from annealed.estimators.annealing import (
     mean_one,
     names_of,
 )
-from annealed.estimators.parameters import one_of
+from annealed.estimators.parameters import Rule, instance, one_of, whole
+from annealed.finetune import Fits, TunedModel, as_annealed
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
+from annealed.race import Tutor
 from annealed.schedule import Schedule
+from annealed.selection import Candidate, Lesson, Score, Selection, select
 
 Labels = NDArray[Any]
 # Rows on which the accuracy of every level is measured after `fit`.
 SCORED_ROWS = 500
+
+
+class Replies(ClassifierMixin, BaseEstimator):
+    """Posteriors of some rows in the clothes of a classifier, for scorers to ask."""
+
+    def __init__(self, classes_: Labels, posterior: Array) -> None:
+        self.classes_, self.posterior = classes_, posterior
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """The posteriors."""
+        return self.posterior
+
+    def predict(self, X: ArrayLike) -> Labels:
+        """The likeliest classes."""
+        labels: Labels = self.classes_[self.posterior.argmax(axis=1)]
+        return labels
 
 
 class ODAClassifier(ClassifierMixin, AnnealingEstimator):
@@ -42,12 +63,21 @@ class ODAClassifier(ClassifierMixin, AnnealingEstimator):
     divergence : str or BregmanDivergence, default="squared_euclidean"
         One of "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito",
         "logistic"; or `Mahalanobis(matrix)`; or a `BregmanDivergence` of your own.
-    level : "last", default="last"
-        Which level predicts after `fit`: the coldest. Any other is reached with `at`.
-    fine_tune : None, default=None
-        What follows the annealing: nothing.
-    K_max : int, default=100
-        The most codevectors a level may have, over all classes.
+    level : {"auto", "last"}, default="auto"
+        Which level predicts: the one that does best, fine-tuned, on rows it has not learnt (parts
+        of the rows held out in `fit`, the samples to come in a stream), or the coldest. Any other
+        is reached with `at`.
+    fine_tune : {"soft_lvq", None}, default="soft_lvq"
+        What follows the annealing: soft LVQ on the model's own associations, or nothing. It moves
+        codevectors, weights and temperature and, where rows held out say so, fits a temperature
+        for each codevector and a relevance for each feature. A fine-tuned model that does worse on
+        the rows held out than the annealed one is not kept.
+    scoring : str, callable or None, default=None
+        What "does best" means: any scikit-learn scorer, for example "f1" or "average_precision"
+        where one class is rare. None: accuracy less half the log loss.
+    K_max : int or "auto", default="auto"
+        The most codevectors a level may have, over all classes; "auto" is 100, or 10 for each
+        class if that is more.
     T_max, T_min, gamma, split, samples_per_codevector, patience, epsilon_c, epsilon_n, \
 epsilon_r, delta, alpha, alpha_min, thresholds
         As in `ODAClustering`; gamma = 0.8 and 20 samples per codevector by default, since a
@@ -55,10 +85,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     priors : array-like of shape (n_classes,) or None, default=None
         Class probabilities in the order of ``classes_``; None takes those seen.
     class_weight : dict, "balanced" or None, default=None
-        Factors on the class probabilities, {label: factor}; "balanced" makes all classes equally
-        likely. Since classes are annealed by themselves this is all a class weight changes.
+        How much samples of each class count, {label: factor}; "balanced" makes all classes equally
+        likely. Classes are annealed by themselves, so it decides the class probabilities, the
+        choice of the level and fine-tuning.
     random_state : int, RandomState instance or None, default=None
-        Decides the order of presentation in `fit`.
+        Decides the order of presentation in `fit`, and which rows are held out.
     callbacks : list of callables or None, default=None
         Each is called with every `annealed.path.Level` as it finishes.
 
@@ -71,9 +102,19 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     weights_ : ndarray of shape (K,)
         rho_i, summing to one within each class.
     temperature_ : float
+        T of the model; with a temperature for each codevector, their geometric mean.
+    feature_relevances_ : ndarray of shape (n_features,)
+        How much each feature counts in the divergence, one on average; all ones where fitting
+        them did not help.
     path_ : AnnealingPath
-        Every level. Their scores are accuracies on at most 500 of the training rows after `fit`,
-        nan in a stream.
+        Every level, as annealed. Their scores are accuracies (or what ``scoring`` says) on rows
+        held out; with ``level="last", fine_tune=None`` nothing is held out and they are accuracies
+        on at most 500 of the rows learnt. They are nan in a stream.
+    candidates_ : tuple of annealed.selection.Candidate
+        What `fit` tried on the rows held out: number of codevectors, what was fitted, steps of
+        fine-tuning, score, accuracy, log loss. Empty in a stream.
+    chosen_ : annealed.selection.Candidate or None
+        The one of them that predicts.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -94,15 +135,21 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     True
     """
 
-    _rules = SHARED_RULES | {"level": [one_of("last")], "fine_tune": [one_of(None)]}
+    _rules = SHARED_RULES | {
+        "level": [one_of("auto", "last")],
+        "fine_tune": [one_of("soft_lvq", None)],
+        "scoring": [one_of(None), instance(str, "the name of a scorer"), Rule(callable, "a callable")],
+        "K_max": [one_of("auto"), whole(1)],
+    }
 
     def __init__(
         self,
         *,
         divergence: str | BregmanDivergence = "squared_euclidean",
-        level: str = "last",
-        fine_tune: None = None,
-        K_max: int = 100,
+        level: str = "auto",
+        fine_tune: str | None = "soft_lvq",
+        scoring: str | Callable[..., float] | None = None,
+        K_max: int | str = "auto",
         T_max: str | float = "auto",
         T_min: str | float = "auto",
         gamma: float = 0.8,
@@ -124,6 +171,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self.divergence = divergence
         self.level = level
         self.fine_tune = fine_tune
+        self.scoring = scoring
         self.K_max = K_max
         self.T_max = T_max
         self.T_min = T_min
@@ -170,11 +218,62 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         rng = np.random.default_rng(self._seed())
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(classes))
         annealer.anneal(rows, index.astype(np.int32), weights, rng, self._listener())
-        self._annealer, self._fixed = annealer, None
+        self._annealer, self._fixed, self._tutor = annealer, None, None
         self._warn_of_caps(annealer, 0)
         self.classes_, self._seen = classes, list(classes)
-        self._scores: list[float] | None = self._level_scores(rows, index, rng)
+        self._selection = self._select(rows, index.astype(np.int32), weights, schedule, rng)
+        if self._selection is None:
+            self._scores: list[float] | None = self._level_scores(rows, index, rng)
+        else:
+            self._scores = self._selection.level_scores
+            if self._selection.tuning is None:
+                annealer.track(self._selection.level)
+            self._tutor = Tutor.graduated(self._selection, self._class_factors())
         return self
+
+    @property
+    def _fits(self) -> tuple[Fits, ...]:
+        """What fine-tuning may fit."""
+        if self.fine_tune is None:
+            return ()
+        if not self._annealer.divergence.separable:
+            return Fits(), Fits(temperatures=True)
+        return Fits(), Fits(relevances=True), Fits(temperatures=True, relevances=True)
+
+    def _select(
+        self,
+        rows: NDArray[Any],
+        index: NDArray[np.int32],
+        weights: Array | None,
+        schedule: Schedule,
+        rng: np.random.Generator,
+    ) -> Selection | None:
+        if (self.level == "last" and self.fine_tune is None) or not len(self._annealer.path()):
+            return None
+        lesson = Lesson(rows, index, weights, self._log_prior())
+        return select(
+            self._annealer, schedule, lesson, rng, last=self.level == "last", fits=self._fits,
+            score=self._score(),
+        )  # fmt: skip
+
+    def _score(self) -> Score | None:
+        """The user's scorer as a function of posteriors and class indices."""
+        if self.scoring is None:
+            return None
+        scorer = get_scorer(self.scoring)
+        seen = np.array(self._seen)
+        order = np.argsort(seen)
+
+        def score(answers: Array, classes: NDArray[np.int64]) -> float:
+            replies = Replies(seen[order], answers[:, order])
+            return float(scorer(replies, np.zeros((len(classes), 1)), seen[classes]))
+
+        return score
+
+    def _class_factors(self) -> Array:
+        """How much a sample of each class seen counts, so that classes are as likely as asked."""
+        weight = np.array([state.total_weight for state in self._annealer.classes])
+        return np.asarray(np.exp(self._log_prior()) * weight.sum() / weight)
 
     @all_or_nothing
     def partial_fit(
@@ -214,21 +313,60 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             annealer = Annealer(rows.shape[1], divergence, schedule)
         else:
             annealer = self._annealer_to_continue()
+        tutor = getattr(self, "_tutor", None)
+        self._annealer, self._seen, self.classes_ = annealer, list(known), all_classes
+        self._tutor = None if tutor is None else tutor.copy()
+        self._selection, self._scores = None, None
         # Classes are numbered by their first row with any weight, which no chunking can change.
-        present = labels if weights is None else labels[weights > 0]
-        fresh, at = np.unique(present, return_index=True)
-        new = [label for label in fresh[np.argsort(at)] if label not in known]
-        for _ in new:
-            annealer.add_class()
-        seen = known + new
-        place = {label: c for c, label in enumerate(seen)}
+        counts = np.arange(len(labels)) if weights is None else np.flatnonzero(weights > 0)
+        fresh, at = np.unique(labels[counts], return_index=True)
+        new = sorted(
+            (int(counts[first]), label)
+            for label, first in zip(fresh, at, strict=True)
+            if label not in known
+        )
+        place = {label: c for c, label in enumerate([*known, *(label for _, label in new)])}
         index = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
         before = len(annealer.unconverged)
-        annealer.absorb(rows, index, weights, self._listener())
+        begin = 0
+        for row, label in new:
+            self._stream(rows, index, weights, begin, row)
+            annealer.add_class()
+            self._seen.append(label)
+            self._tutor = None  # what was fine-tuned does not know the class
+            begin = row
+        self._stream(rows, index, weights, begin, len(rows))
         self._warn_of_caps(annealer, before)
-        self._annealer, self._seen, self.classes_ = annealer, seen, all_classes
-        self._scores = None
         return self
+
+    def _stream(
+        self,
+        rows: NDArray[Any],
+        index: NDArray[np.int32],
+        weights: Array | None,
+        begin: int,
+        end: int,
+    ) -> None:
+        """Learn rows begin..end, none of which brings a new class."""
+        annealer = self._annealer
+        fine_tuning = self.level == "auto" or self.fine_tune is not None
+        while begin < end:
+            if fine_tuning and self._tutor is None and annealer.finished and annealer.path():
+                self._tutor = Tutor(
+                    annealer, self._log_prior(), self._class_factors(),
+                    last=self.level == "last", fits=self._fits,
+                )  # fmt: skip
+            tutor = self._tutor
+            stop = end if tutor is None else tutor.horizon(weights, begin, end)
+            stop = annealer.absorb(
+                rows, index, weights, self._listener(), begin, stop, pause=fine_tuning
+            )
+            if tutor is not None:
+                tutor.learn(rows, index, weights, begin, stop)
+                plain = tutor.finish(self._score()) if tutor.over else None
+                if plain is not None:
+                    annealer.track(plain)
+            begin = stop
 
     def _checked_labelled(
         self, X: ArrayLike, y: ArrayLike, divergence: BregmanDivergence, *, reset: bool
@@ -254,7 +392,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         return annealer
 
     def _check_size(self, schedule: Schedule, classes: int) -> None:
-        if classes > schedule.K_max:
+        if classes > schedule.K_max and not schedule.K_per_class:
             raise ValueError(
                 f"K_max={schedule.K_max} is less than the {classes} classes: every class needs a "
                 f"codevector, so raise K_max to at least {classes}"
@@ -327,6 +465,41 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         return path
 
     @property
+    def _tuned(self) -> TunedModel | None:
+        """The fine-tuned model that answers, if one does."""
+        if getattr(self, "_fixed", None) is not None or self._tutor is None:
+            return None
+        tuned: TunedModel | None = self._tutor.model()
+        return tuned
+
+    @property
+    def _model(self) -> Level:
+        check_is_fitted(self)
+        tuned = self._tuned
+        return super()._model if tuned is None else tuned.level
+
+    @property
+    def feature_relevances_(self) -> Array:
+        """How much each feature counts in the divergence, one on average."""
+        check_is_fitted(self)
+        tuned = self._tuned
+        if tuned is None or tuned.relevances is None:
+            return np.ones(self.n_features_in_)
+        return tuned.relevances
+
+    @property
+    def candidates_(self) -> tuple[Candidate, ...]:
+        """What `fit` tried on rows held out."""
+        check_is_fitted(self)
+        return () if self._selection is None else self._selection.candidates
+
+    @property
+    def chosen_(self) -> Candidate | None:
+        """The candidate that predicts."""
+        check_is_fitted(self)
+        return None if self._selection is None else self._selection.chosen
+
+    @property
     def codevector_labels_(self) -> Labels:
         """Class of every codevector."""
         seen = np.array(self._seen)
@@ -346,17 +519,29 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(weight / weight.sum()))
 
-    def _posterior(self, X: ArrayLike) -> tuple[Array, Array, Array]:
+    def _posterior(self, X: ArrayLike) -> Array:
         rows = self._rows_to_read(X)
-        model = self._model
+        tuned = self._tuned
+        if tuned is None:
+            level = self._model
+            calibration = 1.0
+            if self._tutor is not None and getattr(self, "_fixed", None) is None:
+                calibration = self._tutor.calibration
+                level = replace(level, temperature=level.temperature * self._tutor.tempering)
+            tuned = replace(as_annealed(level, self._log_prior()), calibration=calibration)
         place = np.searchsorted(self.classes_, np.array(self._seen))
-        with np.errstate(divide="ignore"):
-            log_weight = np.log(model.weights) + self._log_prior()[model.classes]
-        return self._associate(rows, log_weight, place[model.classes], len(self.classes_))
+        posterior = np.zeros((len(rows), len(self.classes_)))
+        posterior[:, place] = tuned.posterior(self._annealer.divergence, rows, len(place))
+        return posterior
+
+    def _annealed_level(self) -> Level:
+        """The level that answers, as it was before it was fine-tuned."""
+        model = self._model
+        return model if self._tuned is None else self._annealer.path().codebook(len(model.weights))
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities in the order of ``classes_``, shape (n_samples, n_classes)."""
-        return self._posterior(X)[0]
+        return self._posterior(X)
 
     def predict(self, X: ArrayLike) -> Labels:
         """The likeliest class of every row: always the argmax of `predict_proba`."""
@@ -367,9 +552,19 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def score_samples(self, X: ArrayLike) -> Array:
         """Log density of every row under the mixture of all classes.
 
+        Of the level as it was annealed: fine-tuning draws borders between classes, not densities.
         ``log sum_c prior_c sum_{i in c} rho_i exp(-d(x, mu_i)/T)``, normalised for the squared
         Euclidean and Mahalanobis divergences (a mixture of Gaussians of variance T/2). For the
         others the constant has no closed form and is left out: compare samples, not models.
         """
-        log_total = self._posterior(X)[1]
-        return self._log_density(log_total, self._density_temperature())
+        rows = self._rows_to_read(X)
+        level = self._annealed_level()
+        T = level.temperature
+        if not T > 0:
+            raise ValueError("a model of identical samples (temperature 0) has no density")
+        log_weight = as_annealed(level, self._log_prior()).bias
+        divergence = self._annealer.divergence
+        log_total = kernel_for(divergence).associate(
+            divergence, rows, level.codevectors, log_weight, T, level.classes, len(self._seen)
+        )[1]
+        return self._log_density(log_total, T)

@@ -1,0 +1,209 @@
+"""After the anneal: soft LVQ on the model's own associations, and the model it leaves.
+
+The paper asks for "an LVQ algorithm or some other local model" once the temperature has reached its
+end. Soft LVQ (robust soft LVQ, Seo and Obermayer 2003) climbs the log posterior of the samples' own
+classes, starting where the annealing ended; the kernel has the gradient (cpp/soft_lvq.hpp).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.divergences import Array, BregmanDivergence, KullbackLeibler
+from annealed.kernels import kernel_for
+from annealed.path import Level
+
+Classes = NDArray[np.int32]
+Integers = NDArray[np.int64]
+
+# Samples per step, and its length in units of each parameter's spread (see docs/notation.md).
+BATCH = 16
+RATE = 0.05
+# Once this many steps are averaged, older ones fade: what a stream fine-tunes can follow it.
+WINDOW = 4000
+# Rows that decide the temperature fine-tuning starts from, and the factors of 1/T tried.
+TEMPERED_ROWS = 256
+FACTORS = 2.0 ** np.arange(-4.0, 2.5, 0.5)
+
+
+class Fits(NamedTuple):
+    """What fine-tuning fits besides the codevectors, their weights and one temperature."""
+
+    temperatures: bool = False
+    relevances: bool = False
+
+
+class Geometry(NamedTuple):
+    """How far a codevector may move at a step, and where to: `Annealer.geometry`."""
+
+    unit: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, eq=False)
+class TunedModel:
+    """A level that has been fine-tuned: p(c|x) ~ sum_{i in c} exp(b_i - d_lambda(x, mu_i)/T_i).
+
+    ``level`` holds the codevectors, their weights within each class, and T; T_i = T/sharpness_i;
+    ``relevances`` have mean one. The posterior is raised to the power ``calibration``, which
+    changes no decision.
+    """
+
+    level: Level
+    bias: Array
+    sharpness: Array | None = None
+    relevances: Array | None = None
+    calibration: float = 1.0
+
+    def posterior(self, divergence: BregmanDivergence, X: NDArray[Any], classes: int) -> Array:
+        """p(c|x) of every row, in the numbering of the level's classes."""
+        level = self.level
+        posterior: Array = kernel_for(divergence).associate(
+            divergence, X, level.codevectors, self.bias, level.temperature, level.classes, classes,
+            self.sharpness, self.relevances,
+        )[0]  # fmt: skip
+        # Rounding may leave a sure class at 1 + 4e-16, which metrics refuse.
+        return np.minimum(calibrated(posterior, self.calibration), 1.0)
+
+
+def calibrated(posterior: Array, power: float) -> Array:
+    """Probabilities raised to a power and normalised again."""
+    if power == 1:
+        return posterior
+    raised = posterior**power
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def as_annealed(level: Level, log_prior: Array) -> TunedModel:
+    """A level before any fine-tuning."""
+    with np.errstate(divide="ignore"):
+        return TunedModel(level, np.log(level.weights) + log_prior[level.classes])
+
+
+def tempered(
+    model: TunedModel, divergence: BregmanDivergence, X: NDArray[Any], classes: Classes
+) -> TunedModel:
+    """The model at the temperature that gives rows their own class most surely.
+
+    An annealed level's T says how finely it sees, not how sure it is.
+    """
+    level = model.level
+    loss = kernel_for(divergence).losses(
+        divergence, X, classes, level.codevectors, model.bias, level.temperature, level.classes,
+        FACTORS,
+    )  # fmt: skip
+    factor = float(FACTORS[int(np.nanargmin(loss))])
+    return replace(model, level=replace(level, temperature=level.temperature / factor))
+
+
+class SoftTuning:
+    """Soft LVQ that goes on as samples come.
+
+    Parameters
+    ----------
+    divergence : BregmanDivergence
+    start : TunedModel
+        Where to begin; its codevectors lie sorted by class.
+    n_classes : int
+    geometry : Geometry
+    fits : Fits
+    rate : float
+        0 only tests: the model stays as it is.
+    """
+
+    def __init__(
+        self,
+        divergence: BregmanDivergence,
+        start: TunedModel,
+        n_classes: int,
+        geometry: Geometry,
+        fits: Fits,
+        rate: float = RATE,
+    ) -> None:
+        self.divergence, self.start, self.fits = divergence, start, fits
+        self.n_classes, self.geometry, self.rate = n_classes, geometry, rate
+        self.run = self._new_run()
+
+    def _new_run(self) -> Any:
+        self.kernel = kernel_for(self.divergence)
+        start, level = self.start, self.start.level
+        sharpness = np.ones(level.n_codevectors) if start.sharpness is None else start.sharpness
+        relevances = (
+            np.ones(level.codevectors.shape[1]) if start.relevances is None else start.relevances
+        )
+        settings = {
+            "rate": self.rate,
+            "batch": BATCH,
+            "temperatures": self.fits.temperatures,
+            "relevances": self.fits.relevances,
+            "recent": 4 / WINDOW,
+        }
+        return self.kernel.begin_soft(
+            self.divergence, level.codevectors, start.bias, np.log(sharpness / level.temperature),
+            np.log(relevances), np.searchsorted(level.classes, np.arange(self.n_classes + 1)),
+            self.geometry.unit, settings, self.geometry.low, self.geometry.high,
+        )  # fmt: skip
+
+    def learn(
+        self,
+        X: NDArray[Any],
+        order: Integers | None,
+        classes: Classes,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        answer: bool = False,
+    ) -> Array:
+        """Learn rows begin..end; if asked, p(c|x) of each before it was learnt."""
+        result: Array = self.kernel.learn_soft(
+            self.run, X, order, classes, weights, begin, end, answer
+        )
+        return result
+
+    def model(self) -> TunedModel:
+        """The model as it stands."""
+        if self.run.updates == 0:
+            return self.start
+        state = self.kernel.read_soft(self.divergence, self.run)
+        mu, bias, log_beta = state["mu"], state["bias"], state["sharpness"]
+        relevances = None
+        if state["relevance"].any():
+            relevances = np.exp(state["relevance"])
+            scale = relevances.mean()
+            relevances, log_beta = relevances / scale, log_beta + np.log(scale)
+        if isinstance(self.divergence, KullbackLeibler):
+            # Off the simplex the kernel's I-divergence exceeds the Kullback-Leibler one by
+            # S - 1 - log S, S the sum of the codevector: back onto it, with that in the bias.
+            total = mu.sum(axis=1, keepdims=True)
+            mu = mu / total
+            bias = bias - ((total - 1 - np.log(total)) * np.exp(log_beta)[:, None])[:, 0]
+        T = float(np.exp(-log_beta.mean()))
+        sharpness = np.exp(log_beta) * T if self.fits.temperatures else None
+        old = self.start.level
+        share = np.exp(bias - np.array([bias[old.classes == c].max() for c in old.classes]))
+        weights = share / np.bincount(old.classes, share)[old.classes]
+        level = replace(old, codevectors=mu, weights=weights, temperature=T)
+        return TunedModel(level, bias, sharpness, relevances, self.start.calibration)
+
+    def copy(self) -> SoftTuning:
+        """A twin that can go on by itself."""
+        twin = SoftTuning.__new__(SoftTuning)
+        twin.__setstate__(self.__getstate__())
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state["run"] = self.run.state()
+        del state["kernel"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        saved = state["run"]
+        self.__dict__.update(state)
+        self.run = self._new_run()
+        self.run.restore(saved)

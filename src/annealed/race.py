@@ -1,0 +1,149 @@
+"""Choosing and fine-tuning a level in a stream: candidates race on the samples to come.
+
+When every class has gone down the ladder, levels of several sizes, as annealed and fine-tuned, are
+tested on each new sample and then learn it (test-then-train). After a while the best one stays and
+goes on learning. Everything is counted in samples, so how calls cut the stream cannot be seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.annealer import Annealer
+from annealed.divergences import Array
+from annealed.finetune import RATE, Classes, Fits, SoftTuning, TunedModel, as_annealed
+from annealed.path import Level
+from annealed.selection import Judge, Score, Selection, sizes
+
+# Samples on which candidates are compared; and those a fine-tuning learns before its answers count.
+LENGTH = 2000
+HEAD_START = 200
+
+
+class Tutor:
+    """Fine-tuning in a stream: a race first, then its winner.
+
+    Parameters
+    ----------
+    annealer : Annealer
+        As it stands when the race begins.
+    log_prior : ndarray of shape (n_classes,)
+    factor : ndarray of shape (n_classes,)
+        How much a sample of each class counts.
+    last : bool
+        Only the coldest level takes part.
+    fits : tuple of Fits
+        What fine-tuning may fit; empty for no fine-tuning at all.
+    """
+
+    def __init__(
+        self,
+        annealer: Annealer,
+        log_prior: Array,
+        factor: Array,
+        *,
+        last: bool,
+        fits: tuple[Fits, ...],
+    ) -> None:
+        self._set(None, factor)
+        divergence, path, geometry = annealer.divergence, annealer.path(), annealer.geometry()
+        for K in sizes(path)[-1:] if last else sizes(path):
+            start = as_annealed(path.codebook(K), log_prior)
+            for each, rate in ((Fits(), 0.0), *((each, RATE) for each in fits)):
+                runner = SoftTuning(divergence, start, len(log_prior), geometry, each, rate)
+                self.runners.append(runner)
+                self.answers.append([])
+
+    @classmethod
+    def graduated(cls, selection: Selection, factor: Array) -> Tutor:
+        """A tutor whose choice was made elsewhere."""
+        tutor = object.__new__(cls)
+        tutor._set(selection.tuning, factor, selection.calibration, selection.tempering)
+        return tutor
+
+    def _set(
+        self,
+        tuning: SoftTuning | None,
+        factor: Array,
+        calibration: float = 1.0,
+        tempering: float = 1.0,
+    ) -> None:
+        self.tuning, self.factor = tuning, factor
+        # Power of the posterior; and, where a plain level tracks, its T to predict at over T.
+        self.calibration, self.tempering = calibration, tempering
+        self.seen = 0  # samples of the race
+        self.runners: list[SoftTuning] = []
+        self.answers: list[list[Array]] = []
+        self.classes: list[Classes] = []
+
+    @property
+    def racing(self) -> bool:
+        """Whether the race is still on."""
+        return bool(self.runners)
+
+    def copy(self) -> Tutor:
+        """A twin that can go on by itself."""
+        twin = object.__new__(Tutor)
+        twin.__dict__.update(self.__dict__)
+        twin.tuning = None if self.tuning is None else self.tuning.copy()
+        twin.runners = [runner.copy() for runner in self.runners]
+        twin.answers = [list(answers) for answers in self.answers]
+        twin.classes = list(self.classes)
+        return twin
+
+    def horizon(self, weights: Array | None, begin: int, end: int) -> int:
+        """How far rows can be learnt before the race ends, or all of them."""
+        if not self.racing:
+            return end
+        left = LENGTH - self.seen
+        if weights is None:
+            return min(end, begin + left)
+        counted = np.flatnonzero(weights[begin:end])
+        return end if len(counted) <= left else begin + int(counted[left - 1]) + 1
+
+    def learn(
+        self,
+        X: NDArray[Any],
+        classes: Classes,
+        weights: Array | None,
+        begin: int,
+        end: int,
+    ) -> None:
+        """Learn rows begin..end, at most up to the horizon."""
+        counted = self.factor[classes] if weights is None else weights * self.factor[classes]
+        if self.tuning is not None:
+            self.tuning.learn(X, None, classes, counted, begin, end)
+        if not self.racing:
+            return
+        present = slice(None) if weights is None else weights[begin:end] > 0
+        for runner, answers in zip(self.runners, self.answers, strict=True):
+            replies = runner.learn(X, None, classes, counted, begin, end, answer=True)
+            answers.append(replies[present].astype(np.float32))
+        self.classes.append(classes[begin:end][present])
+        self.seen += len(self.classes[-1])
+
+    @property
+    def over(self) -> bool:
+        """Whether the race has had all its samples."""
+        return self.racing and self.seen >= LENGTH
+
+    def finish(self, score: Score | None) -> Level | None:
+        """End the race. A level that won as it was annealed is returned, to be tracked."""
+        classes = np.concatenate(self.classes)[HEAD_START:]
+        judge = Judge(classes, self.factor[classes], score)
+        answers = [np.concatenate(each)[HEAD_START:].astype(float) for each in self.answers]
+        best = int(np.argmax([judge(each)[0] for each in answers]))
+        winner = self.runners[best]
+        calibration = judge.calibration(answers[best])
+        self._set(winner if winner.rate else None, self.factor, calibration)
+        return None if winner.rate else winner.start.level
+
+    def model(self) -> TunedModel | None:
+        """The model that has won and gone on learning; None before, or if a plain level won."""
+        if self.tuning is None:
+            return None
+        return replace(self.tuning.model(), calibration=self.calibration)

@@ -1,0 +1,391 @@
+"""Which level predicts best, and how far to fine-tune it: by data it has not learnt.
+
+Parts of the rows are held out in turn. On the rest the classes are annealed anew, and candidates
+(a number of codevectors, and what fine-tuning fits) are fine-tuned and tested on the part held out
+as they go. Most are given up early: whoever is behind after a few steps is not followed further
+(successive halving, Jamieson and Talwalkar 2016). What wins is repeated on all rows.
+
+Zero steps of fine-tuning is one of the answers: what is worse on the part held out than the level
+as it was annealed is never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.annealer import Annealer
+from annealed.divergences import Array
+from annealed.finetune import (
+    BATCH,
+    TEMPERED_ROWS,
+    Classes,
+    Fits,
+    Geometry,
+    Integers,
+    SoftTuning,
+    TunedModel,
+    as_annealed,
+    calibrated,
+    tempered,
+)
+from annealed.path import AnnealingPath, Level
+from annealed.schedule import Schedule
+
+# Rows are dealt into this many parts; so many of them are held out in turn that this many rows
+# are tested in all (or every row once), each part with at most so many rows.
+PARTS = 5
+TESTED_ROWS = 600
+PART_ROWS = 4000
+# Candidates stand this factor apart in their number of codevectors.
+GROWTH = 1.6
+# Steps of fine-tuning after which candidates are tested; after some of them only the best few go
+# on: {steps: how many}. The last goes on as long as it gets better, but not beyond these passes.
+FIRST_TEST = 12
+SURVIVORS = {48: 8, 192: 3, 768: 1}
+MOST_PASSES = 32
+MOST_STEPS = 1536
+
+Score = Callable[[Array, Integers], float]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What was tried on rows held out.
+
+    Attributes
+    ----------
+    n_codevectors : int
+    temperatures, relevances : bool
+        Whether each codevector's temperature and each feature's relevance were fitted.
+    steps : int
+        Steps of fine-tuning at its best, 0 for as annealed.
+    score : float
+        What the choice was made by.
+    accuracy, log_loss : float
+    """
+
+    n_codevectors: int
+    temperatures: bool
+    relevances: bool
+    steps: int
+    score: float
+    accuracy: float
+    log_loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """Rows, their classes and weights, and the log probabilities the classes are to have."""
+
+    X: NDArray[Any]
+    classes: Classes
+    weights: Array | None
+    log_prior: Array
+
+    @property
+    def emphasis(self) -> Array:
+        """Weight of every row when classes count as their prior says."""
+        weights = np.ones(len(self.X)) if self.weights is None else self.weights
+        share = np.bincount(self.classes, weights, minlength=len(self.log_prior)) / weights.sum()
+        factor = np.exp(self.log_prior) / np.where(share > 0, share, 1.0)
+        return np.asarray(weights * factor[self.classes])
+
+    def held_out(self, parts: int, rng: np.random.Generator) -> list[tuple[Integers, Integers]]:
+        """Rows to learn and rows to test, for each of some parts; every class is in the former."""
+        part = np.full(len(self.X), -1)
+        present = np.ones(len(self.X), dtype=bool) if self.weights is None else self.weights > 0
+        dealt = 0
+        for c in range(len(self.log_prior)):
+            rows = rng.permutation(np.flatnonzero((self.classes == c) & present))
+            if len(rows) > 1:  # a class of one row must be learnt
+                part[rows] = (dealt + np.arange(len(rows))) % PARTS
+                dealt += len(rows)
+        splits = []
+        for k in range(parts):
+            test = np.flatnonzero(part == k)
+            if len(test) > PART_ROWS:
+                test = np.sort(rng.choice(test, PART_ROWS, replace=False))
+            learn = present.copy()
+            learn[test] = False
+            if len(test):
+                splits.append((np.flatnonzero(learn), test))
+        return splits
+
+
+class Shuffled:
+    """Rows in random order, over and over; everyone who reads it reads the same order."""
+
+    def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
+        self.rows, self.rng = rows, rng
+        self.order = rng.permutation(rows)
+
+    def until(self, end: int) -> Integers:
+        """The order, long enough to be read up to ``end``."""
+        while len(self.order) < end:
+            self.order = np.concatenate([self.order, self.rng.permutation(self.rows)])
+        return self.order
+
+
+class Course:
+    """A path, and the rows on which its levels are fine-tuned."""
+
+    def __init__(
+        self,
+        annealer: Annealer,
+        path: AnnealingPath,
+        lesson: Lesson,
+        emphasis: Array | None,
+        rows: Integers,
+        rng: np.random.Generator,
+    ) -> None:
+        self.divergence, self.path = annealer.divergence, path
+        self.geometry: Geometry = annealer.geometry()
+        self.lesson, self.emphasis = lesson, emphasis
+        self.shuffled = Shuffled(rows, rng)
+        few = self.shuffled.order[:TEMPERED_ROWS]
+        self._few = np.asarray(lesson.X[few], dtype=float), lesson.classes[few]
+        self._started: dict[int, TunedModel] = {}
+
+    def start(self, K: int) -> TunedModel:
+        """The level with K codevectors (or as close as the path comes), at a fitting temperature."""
+        first, last = self.path[0].n_codevectors, self.path[-1].n_codevectors
+        K = min(max(K, first), last)
+        if K not in self._started:
+            model = as_annealed(self.path.codebook(K), self.lesson.log_prior)
+            self._started[K] = tempered(model, self.divergence, *self._few)
+        return self._started[K]
+
+    def tuning(self, K: int, fits: Fits) -> SoftTuning:
+        """Fine-tuning about to begin."""
+        return SoftTuning(
+            self.divergence, self.start(K), len(self.lesson.log_prior), self.geometry, fits
+        )
+
+    def tune(self, tuning: SoftTuning, begin: int, end: int) -> None:
+        """Learn from step ``begin`` to step ``end``."""
+        order = self.shuffled.until(end * BATCH)
+        lesson = self.lesson
+        tuning.learn(lesson.X, order, lesson.classes, self.emphasis, begin * BATCH, end * BATCH)
+
+
+class Exam:
+    """A course with rows held out, and what a model answers on them."""
+
+    def __init__(self, course: Course, test: Integers) -> None:
+        self.course = course
+        self.X = np.ascontiguousarray(course.lesson.X[test])
+
+    def answers(self, model: TunedModel) -> Array:
+        """p(c|x) of the rows held out."""
+        return model.posterior(self.course.divergence, self.X, len(self.course.lesson.log_prior))
+
+
+class Contestant:
+    """One candidate on its way through all exams."""
+
+    def __init__(self, K: int, fits: Fits, exams: list[Exam]) -> None:
+        self.K, self.fits, self.exams = K, fits, exams
+        self.tunings = [exam.course.tuning(K, fits) for exam in exams]
+        self.steps = 0
+        self.best: Candidate | None = None
+        self.best_answers: Array | None = None
+
+    def score(self) -> float:
+        """The best so far."""
+        return -np.inf if self.best is None else self.best.score
+
+    @property
+    def still_better(self) -> bool:
+        """Whether one of the last two tests was the best."""
+        return self.best is None or self.best.steps >= self.steps // 2
+
+    def go_on(self, steps: int, judge: Judge) -> None:
+        """Fine-tune until that many steps are taken, then be tested."""
+        for exam, tuning in zip(self.exams, self.tunings, strict=True):
+            exam.course.tune(tuning, self.steps, steps)
+        self.steps = steps
+        models = [tuning.model() for tuning in self.tunings]
+        answers = np.concatenate(
+            [exam.answers(model) for exam, model in zip(self.exams, models, strict=True)]
+        )
+        score, accuracy, loss = judge(answers)
+        if self.best is None or score > self.best.score:
+            self.best = Candidate(self.K, *self.fits, steps, score, accuracy, loss)
+            self.best_answers = answers
+
+
+class Judge:
+    """Scores answers on the rows held out.
+
+    Without a scorer of the user's the score is accuracy less half the log loss: accuracy is what
+    most users want, but counts few rows as different between two models; the log loss hears of
+    all of them.
+    """
+
+    def __init__(self, classes: Classes, emphasis: Array, score: Score | None) -> None:
+        self.classes, self.emphasis, self.score = classes, emphasis / emphasis.mean(), score
+
+    def __call__(self, answers: Array) -> tuple[float, float, float]:
+        """Score, accuracy, log loss."""
+        own = answers[np.arange(len(answers)), self.classes]
+        right = answers.argmax(axis=1) == self.classes
+        accuracy = float((right * self.emphasis).mean())
+        loss = float((-np.log(np.maximum(own, 1e-9)) * self.emphasis).mean())
+        if self.score is None:
+            return accuracy - 0.5 * loss, accuracy, loss
+        # Many scores know few values: among equals the surer model.
+        return self.score(answers, self.classes) - 1e-6 * loss, accuracy, loss
+
+    def calibration(self, answers: Array) -> float:
+        """The power of the posterior with the least log loss, by golden section."""
+        low, high, ratio = -3.0, 1.0, (np.sqrt(5) - 1) / 2
+
+        def loss(exponent: float) -> float:
+            return self(calibrated(answers, float(np.exp(exponent))))[2]
+
+        a, b = high - ratio * (high - low), low + ratio * (high - low)
+        at_a, at_b = loss(a), loss(b)
+        for _ in range(12):
+            if at_a < at_b:
+                high, b, at_b = b, a, at_a
+                a = high - ratio * (high - low)
+                at_a = loss(a)
+            else:
+                low, a, at_a = a, b, at_b
+                b = low + ratio * (high - low)
+                at_b = loss(b)
+        return float(np.exp((low + high) / 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The outcome, and everything that was tried.
+
+    ``tuning`` can go on; it is None where ``level`` as annealed did best, to be read at its own
+    temperature times ``tempering``. ``calibration`` is a power of the posterior.
+    """
+
+    level: Level
+    tuning: SoftTuning | None
+    tempering: float
+    calibration: float
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+    level_scores: list[float]
+
+
+def sizes(path: AnnealingPath) -> list[int]:
+    """Numbers of codevectors worth trying, from the first level's to the last's."""
+    found, last = [path[0].n_codevectors], path[-1].n_codevectors
+    while found[-1] < last:
+        found.append(min(max(round(found[-1] * GROWTH), found[-1] + 1), last))
+    return found
+
+
+def select(
+    annealer: Annealer,
+    schedule: Schedule,
+    lesson: Lesson,
+    rng: np.random.Generator,
+    *,
+    last: bool,
+    fits: tuple[Fits, ...],
+    score: Score | None,
+) -> Selection | None:
+    """Choose a level of the annealed path and fine-tune it; None if no row can be held out.
+
+    Parameters
+    ----------
+    annealer : Annealer
+        As it annealed all the rows.
+    schedule : Schedule
+        By which it did.
+    lesson : Lesson
+    rng : Generator
+    last : bool
+        Take the coldest level rather than choose one.
+    fits : tuple of Fits
+        What fine-tuning may fit; empty for no fine-tuning at all.
+    score : callable or None
+        Score of posteriors given the classes of their rows; None for the default.
+    """
+    path = annealer.path()
+    parts = 1 if last else int(np.clip(np.ceil(TESTED_ROWS * PARTS / len(lesson.X)), 1, PARTS))
+    emphasis = lesson.emphasis
+    exams, tested = [], []
+    for learn, test in lesson.held_out(parts, rng):
+        weights = np.zeros(len(lesson.X))
+        weights[learn] = 1.0 if lesson.weights is None else lesson.weights[learn]
+        again = Annealer(annealer.d, annealer.divergence, schedule)
+        for _ in annealer.classes:
+            again.add_class()
+        again.anneal(lesson.X, lesson.classes, weights, rng)
+        course = Course(again, again.path(), lesson, emphasis, learn, rng)
+        exams.append(Exam(course, test))
+        tested.append(test)
+    if not exams:
+        return None
+    rows = np.concatenate(tested)
+    judge = Judge(lesson.classes[rows], emphasis[rows], score)
+    tried = sizes(path)[-1:] if last else sizes(path)
+    contestants = [Contestant(K, each, exams) for K in tried for each in fits or (Fits(),)]
+    contest(contestants, judge, fine_tuned=bool(fits), rows=len(lesson.X))
+    winner = max(contestants, key=Contestant.score)
+    chosen = winner.best
+    assert chosen is not None and winner.best_answers is not None
+    everything = np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
+    course = Course(annealer, path, lesson, emphasis, everything, rng)
+    level = path.codebook(chosen.n_codevectors)
+    tuning = None
+    if chosen.steps:
+        tuning = course.tuning(chosen.n_codevectors, winner.fits)
+        learnt = np.mean([len(exam.course.shuffled.rows) for exam in exams])
+        course.tune(tuning, 0, round(chosen.steps * len(everything) / learnt))
+    return Selection(
+        level=level,
+        tuning=tuning,
+        tempering=course.start(chosen.n_codevectors).level.temperature / level.temperature,
+        calibration=judge.calibration(winner.best_answers),
+        chosen=chosen,
+        candidates=tuple(one.best for one in contestants if one.best is not None),
+        level_scores=[_level_score(level, exams, judge) for level in path],
+    )
+
+
+def _level_score(level: Level, exams: list[Exam], judge: Judge) -> float:
+    """Accuracy, or the user's score, of a level as annealed without the rows held out."""
+    log_prior = exams[0].course.lesson.log_prior
+    answers = [
+        exam.answers(as_annealed(exam.course.path.at_temperature(level.temperature), log_prior))
+        for exam in exams
+    ]
+    score, accuracy, _ = judge(np.concatenate(answers))
+    return accuracy if judge.score is None else score
+
+
+def contest(
+    contestants: list[Contestant], judge: Judge, *, fine_tuned: bool, rows: int
+) -> None:
+    """Test candidates as they are fine-tuned, giving up those that fall behind."""
+    for contestant in contestants:
+        contestant.go_on(0, judge)
+    if not fine_tuned:
+        return
+    most = max(MOST_STEPS, MOST_PASSES * rows // BATCH)
+    steps, running = FIRST_TEST, list(contestants)
+    while steps <= most:
+        for contestant in running:
+            contestant.go_on(steps, judge)
+        if steps in SURVIVORS:
+            running.sort(key=Contestant.score, reverse=True)
+            running = running[: SURVIVORS[steps]]
+        if steps >= max(SURVIVORS):  # alone: on while it gets better
+            running = [one for one in running if one.still_better]
+        if not running:
+            return
+        steps *= 2
