@@ -127,11 +127,13 @@ void losses(const Codebook& book, const Samples& samples, std::int64_t rows,
                 highest = std::max(highest, exponent[i]);
                 if (group[i] == samples.classes[k]) own_highest = std::max(own_highest, exponent[i]);
             }
+            // Both sums from their own highest: deep in another class the own one would vanish.
             Vec total = Vec::all(0.0);
             for (std::size_t i = 0; i < exponent.size(); i += W)
                 total = total + exp(Vec::load(&exponent[i]) - Vec::all(highest));
             for (int i = 0; i < book.K; ++i)
-                if (group[i] == samples.classes[k]) own += std::exp(exponent[i] - own_highest);
+                if (group[i] == samples.classes[k] && exponent[i] > own_highest - 40)
+                    own += std::exp(exponent[i] - own_highest);
             loss[f] += highest - own_highest + std::log(sum(total) / own);
         }
     };

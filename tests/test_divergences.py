@@ -373,7 +373,10 @@ def test_own_divergence_gives_the_classifier_of_the_built_in_one(name):
     X = data(name, 120)
     y = np.arange(120) % 2
     one, other = (
-        ODAClassifier(divergence=d, K_max=10, random_state=0).fit(X, y) for d in (own(name), name)
+        ODAClassifier(divergence=d, level="last", fine_tune=None, K_max=10, random_state=0).fit(
+            X, y
+        )
+        for d in (own(name), name)
     )
     assert same_model(one, other, rtol=1e-6, atol=1e-6)
 

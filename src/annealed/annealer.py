@@ -223,7 +223,7 @@ class Annealer:
         if state.run.count >= state.run_settings["at_most"]:
             self.unconverged.append((state.temperature, int(state.run.count)))
         level = state.close(schedule)
-        others = sum(len(other.at(rung).book) for other in self.classes if other is not state)
+        others = sum(other.size(rung) for other in self.classes if other is not state)
         if others + len(level.book) > self.K_max:
             self.end_temperature = state.temperature
             self._end_ladder(rung - 1)
@@ -288,6 +288,8 @@ class Annealer:
     def track(self, chosen: Level) -> None:
         """From now on follow the samples with the codebook of this level."""
         for c, state in enumerate(self.classes):
+            if state.rung is None:  # identical samples: there is nothing to follow yet
+                continue
             mine = chosen.classes == c
             book = cold.bare(chosen.codevectors[mine], chosen.weights[mine], chosen.nodes[mine])
             state.track(book, self.last_rung, chosen.temperature, self.schedule, levels=False)
@@ -306,9 +308,13 @@ class Annealer:
             return AnnealingPath([], [])
         first = min(state.first_rung for state in cooling)
         last = min(state.newest() for state in cooling)
+        family = _Family(self.classes)
         levels: list[Level] = []
         for rung in range(first, last + 1):
-            levels.append(self.level(rung, levels[-1] if levels else None))
+            level = self.level(rung)
+            if levels:
+                level = replace(level, parents=family.parents(level, levels[-1]))
+            levels.append(level)
         splits = [
             replace(split, class_index=c, level=split.level - first)
             for c, state in enumerate(self.classes)
@@ -318,8 +324,8 @@ class Annealer:
         splits.sort(key=lambda split: split.level)
         return AnnealingPath(levels, splits, self.end_temperature if self.finished else None)
 
-    def level(self, rung: int, before: Level | None = None) -> Level:
-        """The model of all classes on one rung."""
+    def level(self, rung: int) -> Level:
+        """The model of all classes on one rung; what its codevectors come from is left open."""
         parts = [state.at(rung) for state in self.classes]
         weight = np.array([state.total_weight for state in self.classes])
         weight = weight / weight.sum()
@@ -332,34 +338,12 @@ class Annealer:
             weights=np.concatenate([part.book.rho for part in parts]),
             classes=classes,
             nodes=nodes,
-            parents=self._parents(classes, nodes, before),
+            parents=np.full(len(nodes), -1, dtype=np.int64),
             samples=sum(part.samples for part in parts),
             distortion=distortion,
             entropy=float(weight @ [part.entropy for part in parts]),
             score=-distortion if len(parts) == 1 else math.nan,
         )
-
-    def _parents(self, classes: Integers, nodes: Integers, before: Level | None) -> Integers:
-        """For every codevector the one of the level before that it comes from."""
-        if before is None:
-            return np.full(len(nodes), -1, dtype=np.int64)
-        known = zip(before.classes.tolist(), before.nodes.tolist(), strict=True)
-        place = {node: i for i, node in enumerate(known)}
-        mother: dict[tuple[int, int], tuple[int, int]] = {}
-        children: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for c, state in enumerate(self.classes):
-            for split in state.splits:
-                mother.update({(c, child): (c, split.parent) for child in split.children})
-                children.setdefault((c, split.parent), []).extend((c, n) for n in split.children)
-        parents = []
-        for node in zip(classes.tolist(), nodes.tolist(), strict=True):
-            # Split since: its mother. Split and taken back: the heavier of the two it was.
-            above = node
-            while above not in place and above in mother:
-                above = mother[above]
-            twins = [place[child] for child in children.get(node, []) if child in place]
-            parents.append(place[above] if above in place else max(twins, key=before.weights.item))
-        return np.array(parents, dtype=np.int64)
 
     def geometry(self) -> Geometry:
         """What fine-tuning measures its steps by: the spread of all samples in each feature.
@@ -412,6 +396,36 @@ class Annealer:
             entropy=math.nan,
             score=math.nan,
         )
+
+
+class _Family:
+    """Who was split from whom, in all classes."""
+
+    def __init__(self, classes: list[ClassAnnealer]) -> None:
+        self.mother: dict[tuple[int, int], tuple[int, int]] = {}
+        self.children: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for c, state in enumerate(classes):
+            for split in state.splits:
+                pair = [(c, child) for child in split.children]
+                self.mother.update({child: (c, split.parent) for child in pair})
+                self.children.setdefault((c, split.parent), []).extend(pair)
+
+    def parents(self, level: Level, before: Level) -> Integers:
+        """For every codevector the one of the level before that it comes from."""
+        known = zip(before.classes.tolist(), before.nodes.tolist(), strict=True)
+        place = {node: i for i, node in enumerate(known)}
+        parents = []
+        for node in zip(level.classes.tolist(), level.nodes.tolist(), strict=True):
+            # Split since: its mother. Split and taken back: the heavier of the two it was.
+            above = node
+            while above not in place and above in self.mother:
+                above = self.mother[above]
+            if above in place:
+                parents.append(place[above])
+            else:
+                twins = [place[child] for child in self.children[node] if child in place]
+                parents.append(max(twins, key=before.weights.item))
+        return np.array(parents, dtype=np.int64)
 
 
 class _Deck:

@@ -166,47 +166,32 @@ class ClassAnnealer:
         }
         self.run = self._new_run()
 
-    def measured(self) -> Codebook:
+    def measured(self, state: dict[str, Any]) -> Codebook:
         """The codebook as the level has learnt it, with its critical temperatures."""
         assert self.book is not None
-        state = self.read()
-        mass = state["p"]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = state["y"] / mass
-            second = state["y2"] / mass
-            error = np.sqrt(np.maximum(state["y4"] / mass - second**2, 0.0) * state["p2"]) / mass
-            turned = state["turned"] / np.sqrt((state["turned"] ** 2).sum(axis=1, keepdims=True))
+        mass, turned = state["p"], state["turned"]
+        seen = np.where(mass > 0, mass, 1.0)  # where nothing was seen all sums are zero
+        mean, second = state["y"] / seen, state["y2"] / seen
+        error = np.sqrt(np.maximum(state["y4"] / seen - second**2, 0.0) * state["p2"]) / seen
         critical, error, mass = _remembered(self.book, second - mean**2, error, mass)
-        axis = np.where(np.isfinite(turned), turned, state["axis"])
-        mu, old = state["mu"], state["axis"]
+        length = np.sqrt((turned**2).sum(axis=1, keepdims=True))
+        axis = np.where(length > 0, turned / np.where(length > 0, length, 1.0), state["axis"])
         rho = state["r"] * state["g"]
-        return replace(
-            self.book,
+        return Codebook(
             mu=state["mu"],
             rho=rho / rho.sum(),
             axis=axis,
-            aside=self._turned_to(mu, old, axis),
+            before=state["axis"],
             critical=critical,
             error=error,
             mass=mass,
             node=self.book.node.copy(),
         )
 
-    def _turned_to(self, mu: Array, old: Array, axis: Array) -> Array:
-        """The part of the new axis across the old one, as long as the new one, both by H(mu)."""
-
-        def inner(a: Array, b: Array) -> Array:
-            product = self.divergence.hessian_product(mu, b)
-            return np.asarray((a * product).sum(axis=1, keepdims=True))
-
-        with np.errstate(divide="ignore", invalid="ignore"):
-            across = axis - inner(axis, old) / inner(old, old) * old
-            return np.nan_to_num(across * np.sqrt(inner(axis, axis) / inner(across, across)))
-
     def close(self, schedule: Schedule) -> ClassLevel:
         """Finish the level: merge, prune, and say what came out."""
-        state = self.run.state()
-        learnt = self.measured()
+        state = self.read()
+        learnt = self.measured(state)
         book = self._pairs(learnt, schedule) if self.paired else learnt
         if schedule.splitting:
             book = self._merge(cold.prune(book, schedule.epsilon_r), schedule)
@@ -215,9 +200,10 @@ class ClassAnnealer:
             # Joining codevectors takes the entropy between them out of H and adds the divergence
             # from their means to D; both follow from the weights and positions alone.
             distortion = state["distortion"] / state["weight"]
-            distortion += self._information(learnt) - self._information(book)
             entropy = state["entropy"] / state["weight"]
-            entropy += weight_entropy(book) - weight_entropy(learnt)
+            if book is not learnt:
+                distortion += self._information(learnt) - self._information(book)
+                entropy += weight_entropy(book) - weight_entropy(learnt)
             entropy = min(max(entropy, 0.0), weight_entropy(book))  # H(Q|X) <= H(Q)
         return ClassLevel(book, self.samples + state["count"], max(distortion, 0.0), entropy)
 
@@ -265,19 +251,30 @@ class ClassAnnealer:
         """
         threshold = self._threshold(schedule)
         stranger = threshold if schedule.paper else 5 * threshold
+        if len(book) == 1:
+            return book
+        distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
+        np.fill_diagonal(distance, np.inf)
+        if distance.min() >= max(threshold, stranger):
+            return book
         family = {child: split for split in self.splits for child in split.children}
         while len(book) > 1:
-            distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
             mother = np.array([family[n].parent if n in family else -1 for n in book.node.tolist()])
             siblings = (mother[:, None] == mother) & (mother >= 0)
             ratio = distance / np.where(siblings, threshold, stranger)
-            np.fill_diagonal(ratio, np.inf)
             i, j = sorted(int(k) for k in np.unravel_index(ratio.argmin(), ratio.shape))
             if min(ratio[i, j], ratio[j, i]) >= 1:
                 break
             if siblings[i, j]:  # the split is taken back: nobody descends from it
                 book.node[[i, j]] = family[int(book.node[i])].parent
+            kept, gone = (i, j) if book.rho[i] >= book.rho[j] else (j, i)
             book = cold.pooled(book, i, j, self.divergence)
+            distance = np.delete(np.delete(distance, gone, axis=0), gone, axis=1)
+            kept -= kept > gone
+            one = book.mu[[kept]]
+            distance[kept] = self.kernel.divergences(self.divergence, one, book.mu)[0]
+            distance[:, kept] = self.kernel.divergences(self.divergence, book.mu, one)[:, 0]
+            distance[kept, kept] = np.inf
         return book
 
     def next_codebook(self, level: ClassLevel, T: float, schedule: Schedule) -> Codebook:
@@ -298,6 +295,10 @@ class ClassAnnealer:
         for i in unstable:
             self._record(int(book.node[i]), float(book.critical[i]), self.rung + 1)
         return cold.split(book, unstable, T, self.divergence, self.low, self.high, first)
+
+    def size(self, rung: int) -> int:
+        """Number of codevectors on that rung."""
+        return len(self.levels[rung].book) if rung in self.levels else 1
 
     def at(self, rung: int) -> ClassLevel:
         """The class as it was on that rung of its own path.
@@ -344,9 +345,10 @@ def _remembered(
     The variance of a codevector's samples changes little from one level to the next, a single
     level's estimate much by chance; each level further back counts half as much.
     """
-    before = np.where(np.isfinite(book.critical), 0.5 * book.mass, 0.0)
+    known = np.isfinite(book.critical)
+    before = np.where(known, 0.5 * book.mass, 0.0)
     total = before + mass
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pooled = (before * np.nan_to_num(book.critical) + mass * np.nan_to_num(critical)) / total
-        spread = np.hypot(before * np.nan_to_num(book.error), mass * np.nan_to_num(error)) / total
-    return pooled, spread, total
+    a, b = before / np.where(total > 0, total, 1.0), mass / np.where(total > 0, total, 1.0)
+    pooled = a * np.where(known, book.critical, 0.0) + b * critical
+    spread = np.hypot(a * np.where(np.isfinite(book.error), book.error, 0.0), b * error)
+    return np.where(total > 0, pooled, np.nan), np.where(total > 0, spread, np.nan), total

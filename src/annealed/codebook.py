@@ -23,7 +23,7 @@ class Codebook:
     mu : (K, d), the codevectors
     rho : (K,), their weights, summing to one
     axis : (K, d), unit vectors along which each would split
-    aside : (K, d), unit vectors (or zero) towards which the axis last turned
+    before : (K, d), the axis it was before it last turned (zero: none)
     critical : (K,), the temperature below which each is unstable (nan before it is measured)
     error : (K,), the standard error of ``critical``
     mass : (K,), the association mass ``critical`` rests on
@@ -33,7 +33,7 @@ class Codebook:
     mu: Array
     rho: Array
     axis: Array
-    aside: Array
+    before: Array
     critical: Array
     error: Array
     mass: Array
@@ -56,7 +56,7 @@ def single(mu: Array, axis: Array) -> Codebook:
         mu=mu[None, :],
         rho=one,
         axis=axis[None, :],
-        aside=np.zeros((1, len(mu))),
+        before=np.zeros((1, len(mu))),
         critical=unknown,
         error=unknown,
         mass=np.zeros(1),
@@ -96,14 +96,15 @@ def pooled(book: Codebook, i: int, j: int, divergence: BregmanDivergence) -> Cod
     # The variance along the axis of the heavier one, in the units of u = H a / sqrt(<a, H a>).
     product = divergence.hessian_product(mu[None, :], book.axis[[i]])
     offsets = (book.mu[[i, j]] - mu) @ product[0] / np.sqrt(max(book.axis[i] @ product[0], 1e-300))
-    within = share @ np.nan_to_num(book.critical[[i, j]])
-    critical = within + share @ offsets**2 if mass > 0 else np.nan
-    fields = {name: getattr(book, name).copy() for name in book.__dataclass_fields__}
-    fields["mu"][i], fields["rho"][i] = mu, rho
-    fields["critical"][i], fields["mass"][i] = critical, mass
-    fields["error"][i] = np.sqrt((share**2) @ np.nan_to_num(book.error[[i, j]]) ** 2)
-    keep = np.delete(np.arange(len(book)), j)
-    return Codebook(**fields).take(keep)
+    critical, error = book.critical[[i, j]], book.error[[i, j]]
+    critical = share @ np.where(np.isnan(critical), 0.0, critical) + share @ offsets**2
+    error = np.sqrt((share**2) @ np.where(np.isnan(error), 0.0, error) ** 2)
+    rest = np.arange(len(book)) != j
+    joined = book.take(np.flatnonzero(rest))
+    i -= j < i
+    joined.mu[i], joined.rho[i], joined.mass[i] = mu, rho, mass
+    joined.critical[i], joined.error[i] = critical if mass > 0 else np.nan, error
+    return joined
 
 
 def split(
@@ -130,7 +131,7 @@ def split(
     children = side_by_side(parents, _inside(parents.mu, step, low, high))
     # A child splits next along the same axis again or across it: start between the two, with
     # "across" the direction the last power-iteration step turned to.
-    axis = children.axis + children.aside
+    axis = np.repeat(parents.axis + _turned_to(parents, Ha, norm[:, None], divergence), 2, axis=0)
     children = replace(
         children,
         axis=axis / np.sqrt((axis**2).sum(axis=1, keepdims=True)),
@@ -139,8 +140,21 @@ def split(
         mass=np.zeros(len(children)),
         node=next_node + np.arange(len(children)),
     )
-    rest = book.take(np.setdiff1d(np.arange(len(book)), chosen))
-    return _concatenate(rest, children)
+    rest = np.ones(len(book), dtype=bool)
+    rest[chosen] = False
+    return _concatenate(book.take(np.flatnonzero(rest)), children)
+
+
+def _turned_to(book: Codebook, Ha: Array, norm: Array, divergence: BregmanDivergence) -> Array:
+    """The part of each axis across the one before it, as long as the axis, both by H(mu)."""
+    old = book.before
+    H_old = divergence.hessian_product(book.mu, old)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (book.axis * H_old).sum(axis=1, keepdims=True)
+        share = share / (old * H_old).sum(axis=1, keepdims=True)
+        across, H_across = book.axis - share * old, Ha - share * H_old
+        length = (across * H_across).sum(axis=1, keepdims=True)
+        return np.asarray(np.nan_to_num(across * np.sqrt(norm / length)))
 
 
 def side_by_side(book: Codebook, step: Array) -> Codebook:

@@ -26,8 +26,8 @@ RATE = 0.05
 # Once this many steps are averaged, older ones fade: what a stream fine-tunes can follow it.
 WINDOW = 4000
 # Rows that decide the temperature fine-tuning starts from, and the factors of 1/T tried.
-TEMPERED_ROWS = 256
-FACTORS = 2.0 ** np.arange(-4.0, 2.5, 0.5)
+TEMPERED_ROWS = 200
+FACTORS = 2.0 ** np.arange(-4.0, 2.5, 0.75)
 
 
 class Fits(NamedTuple):
@@ -165,6 +165,18 @@ class SoftTuning:
         )
         return result
 
+    def answers(self, X: NDArray[Any]) -> Array:
+        """p(c|x) of every row as the model stands; what `model` would say, sooner."""
+        if self.run.updates == 0:
+            return self.start.posterior(self.divergence, X, self.n_classes)
+        state = self.kernel.read_soft(self.divergence, self.run)
+        relevances = np.exp(state["relevance"]) if self.fits.relevances else None
+        posterior: Array = self.kernel.associate(
+            self.divergence, X, state["mu"], state["bias"], 1.0, self.start.level.classes,
+            self.n_classes, np.exp(state["sharpness"]), relevances,
+        )[0]  # fmt: skip
+        return posterior
+
     def model(self) -> TunedModel:
         """The model as it stands."""
         if self.run.updates == 0:
@@ -185,8 +197,9 @@ class SoftTuning:
         T = float(np.exp(-log_beta.mean()))
         sharpness = np.exp(log_beta) * T if self.fits.temperatures else None
         old = self.start.level
-        share = np.exp(bias - np.array([bias[old.classes == c].max() for c in old.classes]))
-        weights = share / np.bincount(old.classes, share)[old.classes]
+        first, sizes = np.unique(old.classes, return_index=True, return_counts=True)[1:]
+        share = np.exp(bias - np.repeat(np.maximum.reduceat(bias, first), sizes))
+        weights = share / np.repeat(np.add.reduceat(share, first), sizes)
         level = replace(old, codevectors=mu, weights=weights, temperature=T)
         return TunedModel(level, bias, sharpness, relevances, self.start.calibration)
 

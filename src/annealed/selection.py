@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from annealed.schedule import Schedule
 # Rows are dealt into this many parts; so many of them are held out in turn that this many rows
 # are tested in all (or every row once), each part with at most so many rows.
 PARTS = 5
-TESTED_ROWS = 600
+TESTED_ROWS = 450
 PART_ROWS = 4000
 # Candidates stand this factor apart in their number of codevectors.
 GROWTH = 1.6
@@ -50,7 +50,7 @@ SURVIVORS = {48: 8, 192: 3, 768: 1}
 MOST_PASSES = 32
 MOST_STEPS = 1536
 
-Score = Callable[[Array, Integers], float]
+Score = Callable[[Array, Classes], float]
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Course:
         self._started: dict[int, TunedModel] = {}
 
     def start(self, K: int) -> TunedModel:
-        """The level with K codevectors (or as close as the path comes), at a fitting temperature."""
+        """The level with K codevectors, or as close as the path comes, at a fitting temperature."""
         first, last = self.path[0].n_codevectors, self.path[-1].n_codevectors
         K = min(max(K, first), last)
         if K not in self._started:
@@ -173,16 +173,11 @@ class Course:
         tuning.learn(lesson.X, order, lesson.classes, self.emphasis, begin * BATCH, end * BATCH)
 
 
-class Exam:
-    """A course with rows held out, and what a model answers on them."""
+class Exam(NamedTuple):
+    """A course, and the rows held out of it."""
 
-    def __init__(self, course: Course, test: Integers) -> None:
-        self.course = course
-        self.X = np.ascontiguousarray(course.lesson.X[test])
-
-    def answers(self, model: TunedModel) -> Array:
-        """p(c|x) of the rows held out."""
-        return model.posterior(self.course.divergence, self.X, len(self.course.lesson.log_prior))
+    course: Course
+    X: NDArray[Any]
 
 
 class Contestant:
@@ -209,9 +204,8 @@ class Contestant:
         for exam, tuning in zip(self.exams, self.tunings, strict=True):
             exam.course.tune(tuning, self.steps, steps)
         self.steps = steps
-        models = [tuning.model() for tuning in self.tunings]
         answers = np.concatenate(
-            [exam.answers(model) for exam, model in zip(self.exams, models, strict=True)]
+            [tuning.answers(exam.X) for exam, tuning in zip(self.exams, self.tunings, strict=True)]
         )
         score, accuracy, loss = judge(answers)
         if self.best is None or score > self.best.score:
@@ -325,8 +319,10 @@ def select(
         for _ in annealer.classes:
             again.add_class()
         again.anneal(lesson.X, lesson.classes, weights, rng)
+        if not again.path():  # without the rows held out all others are alike
+            continue
         course = Course(again, again.path(), lesson, emphasis, learn, rng)
-        exams.append(Exam(course, test))
+        exams.append(Exam(course, np.ascontiguousarray(lesson.X[test])))
         tested.append(test)
     if not exams:
         return None
@@ -338,7 +334,9 @@ def select(
     winner = max(contestants, key=Contestant.score)
     chosen = winner.best
     assert chosen is not None and winner.best_answers is not None
-    everything = np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
+    everything = (
+        np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
+    )
     course = Course(annealer, path, lesson, emphasis, everything, rng)
     level = path.codebook(chosen.n_codevectors)
     tuning = None
@@ -360,17 +358,15 @@ def select(
 def _level_score(level: Level, exams: list[Exam], judge: Judge) -> float:
     """Accuracy, or the user's score, of a level as annealed without the rows held out."""
     log_prior = exams[0].course.lesson.log_prior
-    answers = [
-        exam.answers(as_annealed(exam.course.path.at_temperature(level.temperature), log_prior))
-        for exam in exams
-    ]
+    answers = []
+    for course, X in exams:
+        model = as_annealed(course.path.at_temperature(level.temperature), log_prior)
+        answers.append(model.posterior(course.divergence, X, len(log_prior)))
     score, accuracy, _ = judge(np.concatenate(answers))
     return accuracy if judge.score is None else score
 
 
-def contest(
-    contestants: list[Contestant], judge: Judge, *, fine_tuned: bool, rows: int
-) -> None:
+def contest(contestants: list[Contestant], judge: Judge, *, fine_tuned: bool, rows: int) -> None:
     """Test candidates as they are fine-tuned, giving up those that fall behind."""
     for contestant in contestants:
         contestant.go_on(0, judge)

@@ -138,7 +138,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     _rules = SHARED_RULES | {
         "level": [one_of("auto", "last")],
         "fine_tune": [one_of("soft_lvq", None)],
-        "scoring": [one_of(None), instance(str, "the name of a scorer"), Rule(callable, "a callable")],
+        "scoring": [
+            one_of(None),
+            instance(str, "the name of a scorer"),
+            Rule(callable, "a callable"),
+        ],
         "K_max": [one_of("auto"), whole(1)],
     }
 
@@ -264,7 +268,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         seen = np.array(self._seen)
         order = np.argsort(seen)
 
-        def score(answers: Array, classes: NDArray[np.int64]) -> float:
+        def score(answers: Array, classes: NDArray[np.int32]) -> float:
             replies = Replies(seen[order], answers[:, order])
             return float(scorer(replies, np.zeros((len(classes), 1)), seen[classes]))
 
@@ -330,12 +334,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         before = len(annealer.unconverged)
         begin = 0
         for row, label in new:
-            self._stream(rows, index, weights, begin, row)
+            if self._seen:  # otherwise no row has had any weight
+                self._stream(rows, index, weights, begin, row)
             annealer.add_class()
             self._seen.append(label)
             self._tutor = None  # what was fine-tuned does not know the class
             begin = row
-        self._stream(rows, index, weights, begin, len(rows))
+        if self._seen:
+            self._stream(rows, index, weights, begin, len(rows))
         self._warn_of_caps(annealer, before)
         return self
 

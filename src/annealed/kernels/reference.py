@@ -348,9 +348,7 @@ def begin_soft(
     low: Array,
     high: Array,
 ) -> SoftLVQ:
-    return SoftLVQ(
-        divergence, mu, bias, sharpness, relevance, first_of, unit, settings, low, high
-    )
+    return SoftLVQ(divergence, mu, bias, sharpness, relevance, first_of, unit, settings, low, high)
 
 
 def learn_soft(
