@@ -325,7 +325,7 @@ def _read_parquet(path: Path, spec: _Stored) -> tuple[Array, list[object]]:
     except ImportError as error:
         raise ImportError(
             f"{path.name} can only be read with pyarrow: pip install pyarrow, or save the file as "
-            f"{path.stem}.csv"
+            f"{path.stem}.csv ({error})"
         ) from error
     table = parquet.read_table(path)
     features, target = _positions(table.column_names, spec, path.name)
