@@ -1,7 +1,9 @@
 """Benchmarks: every comparison in one run, on one core.
 
 Run them with ``python -m benchmarks`` (all) or ``python -m benchmarks speed quality`` (some);
-``--quick`` takes fewer seeds and shorter timings, to see that everything works.
+``--quick`` takes fewer seeds and shorter timings, to see that everything works. `quality` reads
+some of its data sets from the folder that the environment variable ``ANNEALED_DATA`` names, and
+takes ``--sets pima,wine`` (only these) and ``--folder DIR`` (also NPZ files with X and y there).
 
 Importing this package binds the process, and every process it starts, to one core and one thread.
 That has to happen before NumPy is imported, hence here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,6 +16,21 @@ settings.register_profile(
     "annealed", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("annealed")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--data-folder",
+        help="folder with the data sets that cannot be generated (default: the environment "
+        "variable ANNEALED_DATA, else ../shared/data beside the project)",
+    )
+
+
+@pytest.fixture(scope="session")
+def data_folder(request):
+    """Where the files of the data sets are looked for; it need not exist."""
+    given = request.config.getoption("--data-folder") or os.environ.get("ANNEALED_DATA")
+    return Path(given or Path(__file__).parents[2] / "shared" / "data").expanduser()
 
 
 @pytest.fixture

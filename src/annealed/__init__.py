@@ -4,6 +4,7 @@ After C. N. Mavridis and J. S. Baras, "Online Deterministic Annealing for Classi
 Clustering", IEEE Transactions on Neural Networks and Learning Systems, 2022.
 """
 
+from annealed import datasets
 from annealed.divergences import BregmanDivergence, Mahalanobis
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
@@ -15,5 +16,6 @@ __all__ = [
     "Mahalanobis",
     "ODAClassifier",
     "ODAClustering",
+    "datasets",
     "paper_settings",
 ]
