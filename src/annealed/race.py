@@ -17,7 +17,7 @@ from annealed.annealer import Annealer
 from annealed.divergences import Array
 from annealed.finetune import RATE, Classes, Fits, SoftTuning, TunedModel, as_annealed
 from annealed.path import Level
-from annealed.selection import Judge, Score, Selection, sizes
+from annealed.selection import Candidate, Judge, Score, Selection, sizes
 
 # Samples on which candidates are compared; and those a fine-tuning learns before its answers count.
 LENGTH = 2000
@@ -63,6 +63,7 @@ class Tutor:
         """A tutor whose choice was made elsewhere."""
         tutor = object.__new__(cls)
         tutor._set(selection.tuning, factor, selection.calibration, selection.tempering)
+        tutor.candidates, tutor.chosen = selection.candidates, selection.chosen
         return tutor
 
     def _set(
@@ -75,6 +76,8 @@ class Tutor:
         self.tuning, self.factor = tuning, factor
         # Power of the posterior; and, where a plain level tracks, its T to predict at over T.
         self.calibration, self.tempering = calibration, tempering
+        self.candidates: tuple[Candidate, ...] = ()
+        self.chosen: Candidate | None = None
         self.seen = 0  # samples of the race
         self.runners: list[SoftTuning] = []
         self.answers: list[list[Array]] = []
@@ -114,16 +117,19 @@ class Tutor:
         end: int,
     ) -> None:
         """Learn rows begin..end, at most up to the horizon."""
-        counted = self.factor[classes] if weights is None else weights * self.factor[classes]
+        X, classes, n = X[begin:end], classes[begin:end], end - begin
+        counted = self.factor[classes]
+        present: Any = slice(None)
+        if weights is not None:
+            counted, present = counted * weights[begin:end], weights[begin:end] > 0
         if self.tuning is not None:
-            self.tuning.learn(X, None, classes, counted, begin, end)
+            self.tuning.learn(X, None, classes, counted, 0, n)
         if not self.racing:
             return
-        present = slice(None) if weights is None else weights[begin:end] > 0
         for runner, answers in zip(self.runners, self.answers, strict=True):
-            replies = runner.learn(X, None, classes, counted, begin, end, answer=True)
+            replies = runner.learn(X, None, classes, counted, 0, n, answer=True)
             answers.append(replies[present].astype(np.float32))
-        self.classes.append(classes[begin:end][present])
+        self.classes.append(classes[present])
         self.seen += len(self.classes[-1])
 
     @property
@@ -136,10 +142,16 @@ class Tutor:
         classes = np.concatenate(self.classes)[HEAD_START:]
         judge = Judge(classes, self.factor[classes], score)
         answers = [np.concatenate(each)[HEAD_START:].astype(float) for each in self.answers]
-        best = int(np.argmax([judge(each)[0] for each in answers]))
+        marks = [judge(each) for each in answers]
+        best = int(np.argmax([score for score, _, _ in marks]))
+        candidates = tuple(
+            Candidate(runner.start.level.n_codevectors, *runner.fits, int(runner.run.updates), *mark)
+            for runner, mark in zip(self.runners, marks, strict=True)
+        )
         winner = self.runners[best]
         calibration = judge.calibration(answers[best])
         self._set(winner if winner.rate else None, self.factor, calibration)
+        self.candidates, self.chosen = candidates, candidates[best]
         return None if winner.rate else winner.start.level
 
     def model(self) -> TunedModel | None:

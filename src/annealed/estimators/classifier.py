@@ -111,8 +111,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         held out; with ``level="last", fine_tune=None`` nothing is held out and they are accuracies
         on at most 500 of the rows learnt. They are nan in a stream.
     candidates_ : tuple of annealed.selection.Candidate
-        What `fit` tried on the rows held out: number of codevectors, what was fitted, steps of
-        fine-tuning, score, accuracy, log loss. Empty in a stream.
+        What was tried on rows not learnt: number of codevectors, what was fitted, steps of
+        fine-tuning, score, accuracy, log loss. In a stream they appear when the race between them
+        is over, 2000 samples after the coldest level.
     chosen_ : annealed.selection.Candidate or None
         The one of them that predicts.
     n_features_in_, feature_names_in_
@@ -225,14 +226,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self._annealer, self._fixed, self._tutor = annealer, None, None
         self._warn_of_caps(annealer, 0)
         self.classes_, self._seen = classes, list(classes)
-        self._selection = self._select(rows, index.astype(np.int32), weights, schedule, rng)
-        if self._selection is None:
+        selection = self._select(rows, index.astype(np.int32), weights, schedule, rng)
+        if selection is None:
             self._scores: list[float] | None = self._level_scores(rows, index, rng)
         else:
-            self._scores = self._selection.level_scores
-            if self._selection.tuning is None:
-                annealer.track(self._selection.level)
-            self._tutor = Tutor.graduated(self._selection, self._class_factors())
+            self._scores = selection.level_scores
+            if selection.tuning is None:
+                annealer.track(selection.level)
+            self._tutor = Tutor.graduated(selection, self._class_factors())
         return self
 
     @property
@@ -320,7 +321,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         tutor = getattr(self, "_tutor", None)
         self._annealer, self._seen, self.classes_ = annealer, list(known), all_classes
         self._tutor = None if tutor is None else tutor.copy()
-        self._selection, self._scores = None, None
+        self._scores = None
         # Classes are numbered by their first row with any weight, which no chunking can change.
         counts = np.arange(len(labels)) if weights is None else np.flatnonzero(weights > 0)
         fresh, at = np.unique(labels[counts], return_index=True)
@@ -495,15 +496,15 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     @property
     def candidates_(self) -> tuple[Candidate, ...]:
-        """What `fit` tried on rows held out."""
+        """What was tried on rows not learnt."""
         check_is_fitted(self)
-        return () if self._selection is None else self._selection.candidates
+        return () if self._tutor is None else self._tutor.candidates
 
     @property
     def chosen_(self) -> Candidate | None:
         """The candidate that predicts."""
         check_is_fitted(self)
-        return None if self._selection is None else self._selection.chosen
+        return None if self._tutor is None else self._tutor.chosen
 
     @property
     def codevector_labels_(self) -> Labels:
