@@ -67,6 +67,8 @@ class BregmanDivergence:
     matrix: Array | None = None
     #: whether a sample may lie on the boundary of the domain
     closed = True
+    #: whether rows, and so codevectors, sum to one
+    simplex = False
 
     def __init__(
         self,
@@ -366,6 +368,8 @@ class IDivergence(_Separable):
 
 class KullbackLeibler(IDivergence):
     """``sum x log(x/mu)`` for rows that are probabilities: non-negative, summing to one."""
+
+    simplex = True
 
     def __init__(self) -> None:
         super().__init__()
