@@ -263,7 +263,6 @@ def hard_sums(
     return member.sum(axis=0), member.T @ np.asarray(X, dtype=float), labels, float(w @ nearest)
 
 
-
 # -- winner takes all ------------------------------------------------------------------------------
 
 
