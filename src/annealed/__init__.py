@@ -4,6 +4,7 @@ After C. N. Mavridis and J. S. Baras, "Online Deterministic Annealing for Classi
 Clustering", IEEE Transactions on Neural Networks and Learning Systems, 2022.
 """
 
+from annealed.baselines import LVQClassifier, StochasticVQ
 from annealed.divergences import BregmanDivergence, Mahalanobis
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
@@ -12,8 +13,10 @@ __version__ = "0.1.0"
 __all__ = [
     "AnnealingPath",
     "BregmanDivergence",
+    "LVQClassifier",
     "Mahalanobis",
     "ODAClassifier",
     "ODAClustering",
+    "StochasticVQ",
     "paper_settings",
 ]
