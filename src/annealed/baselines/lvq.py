@@ -26,6 +26,12 @@ from annealed.estimators.codevectors import (
 from annealed.estimators.parameters import Rule, check_parameters, one_of, real, step_pair, whole
 
 Labels = NDArray[Any]
+RULES: dict[str, list[Rule]] = {
+    "n_codevectors_per_class": [whole(1)],
+    "rule": [one_of("lvq1", "glvq")],
+    "alpha_min": [real(0, 1, closed=True)],
+    "n_passes": [whole(1)],
+}
 
 
 class LVQClassifier(ClassifierMixin, CodevectorEstimator):
@@ -35,7 +41,7 @@ class LVQClassifier(ClassifierMixin, CodevectorEstimator):
     ----------
     n_codevectors_per_class : int, default=4
         Codevectors of every class (fewer where a class has fewer distinct rows).
-    rule : "glvq" or "lvq1", default="glvq"
+    rule : "lvq1" or "glvq", default="lvq1"
         "lvq1": the nearest codevector is attracted by a sample of its own class and repelled by
         one of another (Kohonen; the paper's d^l). "glvq": the nearest of the sample's class is
         attracted and the nearest of the others repelled, a stochastic gradient of
@@ -98,18 +104,13 @@ class LVQClassifier(ClassifierMixin, CodevectorEstimator):
     True
     """
 
-    _rules: dict[str, list[Rule]] = {  # noqa: RUF012
-        "n_codevectors_per_class": [whole(1)],
-        "rule": [one_of("glvq", "lvq1")],
-        "alpha_min": [real(0, 1, closed=True)],
-        "n_passes": [whole(1)],
-    }
+    _rules = RULES
 
     def __init__(
         self,
         n_codevectors_per_class: int = 4,
         *,
-        rule: str = "glvq",
+        rule: str = "lvq1",
         divergence: str | BregmanDivergence = "squared_euclidean",
         init: str | tuple[ArrayLike, ArrayLike] = "k-means",
         alpha: tuple[float, float] = (20.0, 0.1),
@@ -204,6 +205,9 @@ class LVQClassifier(ClassifierMixin, CodevectorEstimator):
         self._check_weighted(classes, index, weights)
         seed = self._seed()
         competition, seen = self._new_competition(divergence, rows.shape[1], seed)
+        absent = [label for label in seen if label not in classes]
+        if absent:
+            raise ValueError(f"init has codevectors of class {names_of(absent)}, but y has no such")
         seen = self._numbered(seen, labels, weights)
         number = np.array([seen.index(label) for label in classes], dtype=np.int32)[index]
         rng = np.random.default_rng(seed)

@@ -23,6 +23,13 @@ from annealed.estimators.codevectors import (
 from annealed.estimators.parameters import Rule, check_parameters, one_of, real, step_pair, whole
 from annealed.kernels import kernel_for
 
+RULES: dict[str, list[Rule]] = {
+    "n_clusters": [whole(1)],
+    "alpha_min": [real(0, 1, closed=True)],
+    "n_passes": [whole(1)],
+    "tol": [real(0, closed=True)],
+}
+
 
 class StochasticVQ(ClusterMixin, CodevectorEstimator):
     """Stochastic vector quantization: the nearest codevector moves towards each sample.
@@ -91,12 +98,7 @@ default="k-means++"
     5
     """
 
-    _rules: dict[str, list[Rule]] = {  # noqa: RUF012
-        "n_clusters": [whole(1)],
-        "alpha_min": [real(0, 1, closed=True)],
-        "n_passes": [whole(1)],
-        "tol": [real(0, closed=True)],
-    }
+    _rules = RULES
 
     def __init__(
         self,
