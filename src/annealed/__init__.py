@@ -4,7 +4,7 @@ After C. N. Mavridis and J. S. Baras, "Online Deterministic Annealing for Classi
 Clustering", IEEE Transactions on Neural Networks and Learning Systems, 2022.
 """
 
-from annealed.baselines import LVQClassifier, StochasticVQ
+from annealed.baselines import DeterministicAnnealing, LVQClassifier, StochasticVQ
 from annealed.divergences import BregmanDivergence, Mahalanobis
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AnnealingPath",
     "BregmanDivergence",
+    "DeterministicAnnealing",
     "LVQClassifier",
     "Mahalanobis",
     "ODAClassifier",

@@ -22,7 +22,7 @@ from annealed import codebook as cold
 from annealed.class_annealer import NEVER, ClassAnnealer, ClassLevel
 from annealed.codebook import Codebook
 from annealed.divergences import Array, BregmanDivergence
-from annealed.path import AnnealingPath, Level
+from annealed.path import AnnealingPath, Level, parents_in
 from annealed.schedule import Schedule, in_paper_units
 
 Integers = NDArray[np.int64]
@@ -310,40 +310,23 @@ class Annealer:
         classes = np.repeat(np.arange(len(parts)), [len(part.book) for part in parts])
         nodes = np.concatenate([part.book.node for part in parts])
         distortion = float(weight @ [part.distortion for part in parts])
+        events = (
+            replace(split, class_index=c)
+            for c, state in enumerate(self.classes)
+            for split in state.splits
+        )
         return Level(
             temperature=self.temperature(rung),
             codevectors=np.concatenate([part.book.mu for part in parts]),
             weights=np.concatenate([part.book.rho for part in parts]),
             classes=classes,
             nodes=nodes,
-            parents=self._parents(classes, nodes, before),
+            parents=parents_in(before, classes, nodes, events),
             samples=sum(part.samples for part in parts),
             distortion=distortion,
             entropy=float(weight @ [part.entropy for part in parts]),
             score=-distortion if len(parts) == 1 else math.nan,
         )
-
-    def _parents(self, classes: Integers, nodes: Integers, before: Level | None) -> Integers:
-        """For every codevector the one of the level before that it comes from."""
-        if before is None:
-            return np.full(len(nodes), -1, dtype=np.int64)
-        known = zip(before.classes.tolist(), before.nodes.tolist(), strict=True)
-        place = {node: i for i, node in enumerate(known)}
-        mother: dict[tuple[int, int], tuple[int, int]] = {}
-        children: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for c, state in enumerate(self.classes):
-            for split in state.splits:
-                mother.update({(c, child): (c, split.parent) for child in split.children})
-                children.setdefault((c, split.parent), []).extend((c, n) for n in split.children)
-        parents = []
-        for node in zip(classes.tolist(), nodes.tolist(), strict=True):
-            # Split since: its mother. Split and taken back: the heavier of the two it was.
-            above = node
-            while above not in place and above in mother:
-                above = mother[above]
-            twins = [place[child] for child in children.get(node, []) if child in place]
-            parents.append(place[above] if above in place else max(twins, key=before.weights.item))
-        return np.array(parents, dtype=np.int64)
 
     def model(self) -> Level:
         """The model as it stands: every class as it was last seen, all at one temperature.

@@ -93,6 +93,11 @@ class BregmanDivergence:
     def __repr__(self) -> str:
         return f"<Bregman divergence {self.name!r}>"
 
+    @property
+    def separable(self) -> bool:
+        """Whether phi is known to be a sum over features, so that its Hessian is diagonal."""
+        return self._hessian is not None
+
     # -- the function itself -------------------------------------------------------------------
 
     def phi(self, X: Array) -> Array:
@@ -245,6 +250,8 @@ def _positive(distance: Array) -> Array:
 class _Separable(BregmanDivergence):
     """A built-in divergence: compiled, a sum over features."""
 
+    separable = True
+
     def __init__(self, name: str, kernel: str, low: float, high: float) -> None:
         self.name, self.kernel = name, kernel
         self.low, self.high = low, high
@@ -292,6 +299,8 @@ class Mahalanobis(SquaredEuclidean):
     matrix : array-like of shape (n_features, n_features)
         A; the inverse of a covariance matrix gives the classical Mahalanobis distance.
     """
+
+    separable = False
 
     def __init__(self, matrix: ArrayLike) -> None:
         super().__init__()

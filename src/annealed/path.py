@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
@@ -302,6 +302,31 @@ class AnnealingPath(Sequence[Level]):
             raise ValueError(f"temperature must be positive, got {temperature!r}")
         fits = np.flatnonzero(self.temperatures >= temperature * (1 - 1e-12))
         return self.levels[int(fits[-1])] if len(fits) else self.levels[0]
+
+
+def parents_in(
+    before: Level | None, classes: Integers, nodes: Integers, events: Iterable[Split]
+) -> Integers:
+    """For every codevector the index, in the level before, of the one it comes from (-1: none)."""
+    if before is None:
+        return np.full(len(nodes), -1, dtype=np.int64)
+    known = zip(before.classes.tolist(), before.nodes.tolist(), strict=True)
+    place = {node: i for i, node in enumerate(known)}
+    mother: dict[tuple[int, int], tuple[int, int]] = {}
+    children: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for split in events:
+        c = split.class_index
+        mother.update({(c, child): (c, split.parent) for child in split.children})
+        children.setdefault((c, split.parent), []).extend((c, n) for n in split.children)
+    parents = []
+    for node in zip(classes.tolist(), nodes.tolist(), strict=True):
+        # Split since: its mother. Split and taken back: the heavier of the two it was.
+        above = node
+        while above not in place and above in mother:
+            above = mother[above]
+        twins = [place[child] for child in children.get(node, []) if child in place]
+        parents.append(place[above] if above in place else max(twins, key=before.weights.item))
+    return np.array(parents, dtype=np.int64)
 
 
 def _joined(level: Level, groups: list[tuple[int, int]]) -> Level:

@@ -121,14 +121,7 @@ class AnnealingEstimator(CodevectorEstimator):
         check_parameters(type(self).__name__, params, self._rules)
         check_random_state(params["random_state"])
         a, b = step_pair(type(self).__name__, params["alpha"])
-        T_max, T_min = (
-            None if params[name] == "auto" else float(params[name]) for name in ("T_max", "T_min")
-        )
-        if T_max is not None and T_min is not None and T_min >= T_max:
-            raise ValueError(
-                f"T_min = {T_min:g} must lie below T_max = {T_max:g}: annealing goes from hot to "
-                "cold"
-            )
+        T_max, T_min = self._checked_temperatures()
         chosen = (
             automatic if params[name] == "auto" else float(params[name])
             for name, automatic in zip(
@@ -153,12 +146,25 @@ class AnnealingEstimator(CodevectorEstimator):
             paper=params["thresholds"] == "paper",
         )
 
-    def _listener(self) -> Callable[[Annealer], None] | None:
+    def _checked_temperatures(self) -> tuple[float | None, float | None]:
+        """T_max and T_min, None for "auto"."""
+        T_max, T_min = (
+            None if vars(self)[name] == "auto" else float(vars(self)[name])
+            for name in ("T_max", "T_min")
+        )
+        if T_max is not None and T_min is not None and T_min >= T_max:
+            raise ValueError(
+                f"T_min = {T_min:g} must lie below T_max = {T_max:g}: annealing goes from hot to "
+                "cold"
+            )
+        return T_max, T_min
+
+    def _listener(self) -> Callable[[Any], None] | None:
         """What hands every level that finishes from now on to the callbacks."""
         if not self.callbacks:
             return None
 
-        def listen(annealer: Annealer) -> None:
+        def listen(annealer: Any) -> None:
             for level in annealer.path():
                 if level.temperature < annealer.told:
                     for callback in self.callbacks:
