@@ -35,6 +35,9 @@ MARGIN = 0.005
 # Two codevectors closer than this part of T are one. Sides of a split that has just happened rest
 # 2 (T_c - T) apart (third-order expansion for a Gaussian), at least ten times as far.
 TOGETHER = 1e-3
+# A codevector that is still on its way to rest looks less stable than it is, so before anything
+# splits the fixed point is found to this part of the tolerance.
+FINER = 1e-3
 # Codevectors of less weight are dropped; rows of less association do not count for a covariance.
 IDLE, NEGLIGIBLE = 1e-7, 1e-12
 # A ladder that must grow to a given K goes on below T_min, but not below this part of T_0.
@@ -134,24 +137,26 @@ class BatchAnnealer:
         spread = data.traces(book, data.shares(book, T / self.schedule.gamma)[0])
         return bool(spread.max() <= COLDEST * top)
 
-    def _settle(self, book: Codebook, T: float, data: _Data) -> Codebook:
-        """Iterate both equations to their fixed point.
+    def _settle(self, book: Codebook, T: float, data: _Data, finer: float = 1.0) -> Codebook:
+        """Iterate both equations to their fixed point, within ``finer`` times the tolerance.
 
         Just below a critical temperature they converge as slowly as one likes, so every third
         iteration starts from an extrapolation of the two before (SQUAREM, Varadhan and Roland
         2008), unless that raised what the equations lower.
         """
-        here, limit = book, self.iterations + self.max_iter
+        here, limit, reach = book, self.iterations + self.max_iter, 4.0
         while self.iterations < limit:
             first, at_start = self._iterate(here, T, data)
-            if len(book) == 1 or self._resting(here, first, T):
+            if len(book) == 1 or self._resting(here, first, finer * T):
                 here = first
                 break
             second, _ = self._iterate(first, T, data)
-            far = self._extrapolated(here, first, second, T, data)
+            far, s = self._extrapolated(here, first, second, T, data, reach)
             here, at_far = self._iterate(far, T, data)
-            if not at_far <= at_start:
-                here = second
+            if at_far <= at_start:
+                reach = 4 * reach if s == reach else reach
+            else:
+                here, reach = second, max(reach / 4, 1.0)
         else:
             self.unconverged.append(T)
         return cold.prune(here, IDLE)
@@ -173,33 +178,42 @@ class BatchAnnealer:
         return not size.max() > self.tol * T
 
     def _extrapolated(
-        self, start: Codebook, first: Codebook, second: Codebook, T: float, data: _Data
-    ) -> Codebook:
-        """start + 2 s r + s^2 v, with r the first step and v the change from it to the second."""
+        self,
+        start: Codebook,
+        first: Codebook,
+        second: Codebook,
+        T: float,
+        data: _Data,
+        reach: float,
+    ) -> tuple[Codebook, float]:
+        """start + 2 s r + s^2 v, with r the first step and v the change from it to the second.
+
+        And s: the ratio of their lengths, at least 1 (which is the second iterate itself) and at
+        most ``reach``.
+        """
         r, v = first.mu - start.mu, second.mu - 2 * first.mu + start.mu
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = [np.log(book.rho) for book in (start, first, second)]
             r_log, v_log = logs[1] - logs[0], logs[2] - 2 * logs[1] + logs[0]
         if not (np.isfinite(r_log).all() and np.isfinite(v_log).all()):
-            return second
+            return second, 1.0
 
         def size(mu: Array, log_rho: Array) -> float:
             squared = (mu * self.divergence.hessian_product(first.mu, mu)).sum(axis=1) / T
             return float(first.rho @ (squared + log_rho**2))
 
-        turn = size(v, v_log)
-        s = max(math.sqrt(size(r, r_log) / turn), 1.0) if turn > 0 else 1.0
-        if not math.isfinite(s):
-            return second
+        length, turn = size(r, r_log), size(v, v_log)
+        s = min(max(math.sqrt(length / turn), 1.0), reach) if turn > 0 else reach
         log_rho = logs[0] + 2 * s * r_log + s**2 * v_log
         rho = np.exp(log_rho - log_rho.max())
         mu = data.clipped(start.mu + 2 * s * r + s**2 * v)
-        return replace(second, mu=mu, rho=rho / rho.sum())
+        return replace(second, mu=mu, rho=rho / rho.sum()), s
 
     def _grow(self, book: Codebook, T: float, data: _Data) -> Codebook | None:
         """Split whatever is unstable at T until nothing is; None if that exceeds K_max."""
         room = self.schedule.room
         settled: set[int] = set()  # nodes whose two sides came together again
+        confirmed = False
         while True:
             book = self._measured(book, T, data)
             unstable = np.flatnonzero(np.nan_to_num(book.critical) > (1 + MARGIN) * T)
@@ -209,6 +223,12 @@ class BatchAnnealer:
                 unstable = unstable[: max(room - len(book), 0)]
             if not len(unstable):
                 return book
+            if not confirmed:
+                book, back = self._joined(self._settle(book, T, data, FINER), T)
+                settled |= back
+                confirmed = True
+                continue
+            confirmed = False
             if len(book) + len(unstable) > self.schedule.K_max:
                 self.end_temperature = min(
                     float(book.critical[unstable].max()), self.levels[-1].temperature

@@ -164,5 +164,6 @@ def mean_one(weights: Array | None) -> Array | None:
 
 def names_of(values: Sequence[Any]) -> str:
     """A short list of labels for a message."""
-    shown = ", ".join(repr(value) for value in list(values)[:5])
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values[:5]]
+    shown = ", ".join(repr(value) for value in plain)
     return shown + (", ..." if len(values) > 5 else "")
