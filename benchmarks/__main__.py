@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-NAMES = ("speed", "scaling", "clusters", "quality")
+NAMES = ("speed", "baselines", "scaling", "clusters", "quality")
 
 
 def main(arguments: list[str] | None = None) -> None:

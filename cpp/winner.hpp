@@ -188,15 +188,20 @@ private:
     // Index of the smallest distance + mask, the first of equals; -1 if there is none.
     int nearest(const double* distance, const double* mask) const {
         Vec least = Vec::all(infinity);
+        for (std::size_t i = 0; i < padded_; i += W) least = min(least, masked(distance, mask, i));
+        const double value = smallest(least);
+        if (!(value < infinity)) return -1;
         for (std::size_t i = 0; i < padded_; i += W) {
-            const Vec value = Vec::load(distance + i);
-            least = min(least, mask ? value + Vec::load(mask + i) : value);
+            const int equal = equal_lanes(masked(distance, mask, i), value);
+            if (equal == 0) continue;
+            for (int lane = 0; lane < W; ++lane)
+                if (equal >> lane & 1) return static_cast<int>(i) + lane;
         }
-        const double smallest_value = smallest(least);
-        if (!(smallest_value < infinity)) return -1;
-        for (int i = 0; i < K; ++i)
-            if (distance[i] == smallest_value && (!mask || mask[i] == 0)) return i;
         return -1;
+    }
+    static Vec masked(const double* distance, const double* mask, std::size_t i) {
+        const Vec value = Vec::load(distance + i);
+        return mask ? value + Vec::load(mask + i) : value;
     }
 
     void learn_one(const Row& row, const double* distance, std::int32_t c, double w) {

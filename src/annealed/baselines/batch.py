@@ -158,7 +158,8 @@ class BatchAnnealer:
             else:
                 here, reach = second, max(reach / 4, 1.0)
         else:
-            self.unconverged.append(T)
+            if finer == 1:  # within the tolerance it rests, if not within the finer one
+                self.unconverged.append(T)
         return cold.prune(here, IDLE)
 
     def _iterate(self, book: Codebook, T: float, data: _Data) -> tuple[Codebook, float]:

@@ -124,6 +124,10 @@ class Competition:
     def absorb(self, X: NDArray[Any], classes: NDArray[np.int32], weights: Array | None) -> None:
         """Learn rows in order; those of a class that has not started yet are kept till it does."""
         self._provisional = None
+        highest = int(classes.max(initial=0))
+        if set(range(highest + 1)) <= set(self.label.tolist()):  # nobody has to be waited for
+            self._present(X, None, classes, weights)
+            return
         rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
         while len(rows):
             fresh = ~np.isin(classes[rows], self.label)
@@ -157,16 +161,18 @@ class Competition:
     def _present(
         self,
         X: NDArray[Any],
-        order: Integers,
+        order: Integers | None,
         classes: NDArray[np.int32],
         weights: Array | None,
     ) -> None:
-        if not len(order):
+        """Hand rows to the kernel: those in ``order``, or all as they lie."""
+        rows = len(X) if order is None else len(order)
+        if not rows:
             return
-        order = np.ascontiguousarray(order)
+        order = None if order is None else np.ascontiguousarray(order)
         at_once = max(1, WORK_PER_CALL // (X.shape[1] * (len(self.label) + 8)))
-        for begin in range(0, len(order), at_once):
-            end = min(begin + at_once, len(order))
+        for begin in range(0, rows, at_once):
+            end = min(begin + at_once, rows)
             self.kernel.compete(self.run, X, order, classes, weights, begin, end)
 
     # -- starting ------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from annealed.estimators.codevectors import (
     checked_weights,
     mean_one,
     names_of,
+    places_of,
 )
 from annealed.estimators.parameters import Rule, check_parameters, one_of, real, step_pair, whole
 
@@ -253,20 +254,29 @@ class LVQClassifier(ClassifierMixin, CodevectorEstimator):
         """
         first = not self.__sklearn_is_fitted__()
         divergence = self._checked_divergence()
-        rows, labels = self._checked_labelled(X, y, divergence, reset=first)
+        rows, labels = self._checked_labelled(
+            X, y, divergence, reset=first, known=None if first else self.classes_
+        )
         weights = checked_weights(sample_weight, len(rows))
-        expected = unique_labels(labels, *([] if classes is None else [np.asarray(classes)]))
         if first:
             competition, seen = self._new_competition(divergence, rows.shape[1], self._seed())
+            all_classes = np.empty(0)
         else:
             competition, seen = self._competition.copy(), self._seen
-        seen = self._numbered(seen, labels, weights)
-        place = {label: c for c, label in enumerate(seen)}
-        known, index = np.unique(labels, return_inverse=True)
-        number = np.array([place.get(label, 0) for label in known], dtype=np.int32)[index]
+            all_classes = self.classes_
+        places = None
+        if classes is None and len(seen) == len(all_classes):  # else some were only announced
+            places = places_of(labels, all_classes)
+        if places is None:
+            expected = unique_labels(labels, *([] if classes is None else [np.asarray(classes)]))
+            all_classes = expected if first else unique_labels(all_classes, expected)
+            seen = self._numbered(seen, labels, weights)
+            places = np.searchsorted(all_classes, labels)
+        numbers = {label: c for c, label in enumerate(seen)}
+        number = np.array([numbers.get(label, 0) for label in all_classes], dtype=np.int32)[places]
         competition.absorb(rows, number, weights)
         self._competition, self._seen = competition, seen
-        self.classes_ = expected if first else unique_labels(self.classes_, expected)
+        self.classes_ = all_classes
         return self
 
     # -- reading -------------------------------------------------------------------------------

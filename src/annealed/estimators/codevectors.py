@@ -69,7 +69,13 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self._checked_rows(X, self._fitted_divergence, reset=False)
 
     def _checked_labelled(
-        self, X: ArrayLike, y: ArrayLike, divergence: BregmanDivergence, *, reset: bool
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        divergence: BregmanDivergence,
+        *,
+        reset: bool,
+        known: NDArray[Any] | None = None,
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         if y is None:
             raise ValueError(
@@ -79,7 +85,8 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         labels = column_or_1d(y, warn=True)
         if len(labels) != len(rows):
             raise ValueError(f"X has {len(rows)} rows, but y has {len(labels)} labels")
-        check_classification_targets(labels)
+        if known is None or places_of(labels, known) is None:
+            check_classification_targets(labels)
         return rows, labels
 
     def _check_weighted(
@@ -126,6 +133,17 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             low = -np.inf
         tags.input_tags.positive_only = bool(low >= 0)
         return tags
+
+
+def places_of(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Index of every label among the known ones, which are in order; None if there are others.
+
+    For a stream of few classes much cheaper than sorting all labels again.
+    """
+    if labels.dtype.kind != known.dtype.kind or labels.dtype.kind not in "biufU":
+        return None
+    places = np.minimum(np.searchsorted(known, labels), len(known) - 1)
+    return places if (known[places] == labels).all() else None
 
 
 def refuse_sparse(X: ArrayLike) -> None:
