@@ -95,7 +95,7 @@ def test_the_compiled_winner_equals_the_reference(name, rule, seed, K, d, weight
 @settings(max_examples=10, deadline=None)
 @given(cuts=st.lists(st.integers(0, 400), max_size=10))
 def test_blocks_of_rows_cannot_be_seen(rule, cuts):
-    """A large codebook is measured for eight rows at once: no bit depends on which eight."""
+    """A large codebook is measured for four rows at once: no bit depends on which four."""
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(400, 70))
     y = rng.integers(0, 3, size=400).astype(np.int32)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from annealed.baselines.competition import Competition, Terms
@@ -254,9 +254,7 @@ class LVQClassifier(ClassifierMixin, CodevectorEstimator):
         """
         first = not self.__sklearn_is_fitted__()
         divergence = self._checked_divergence()
-        rows, labels = self._checked_labelled(
-            X, y, divergence, reset=first, known=None if first else self.classes_
-        )
+        rows, labels = self._rows_and_labels(X, y, divergence, reset=first)
         weights = checked_weights(sample_weight, len(rows))
         if first:
             competition, seen = self._new_competition(divergence, rows.shape[1], self._seed())
@@ -268,6 +266,7 @@ class LVQClassifier(ClassifierMixin, CodevectorEstimator):
         if classes is None and len(seen) == len(all_classes):  # else some were only announced
             places = places_of(labels, all_classes)
         if places is None:
+            check_classification_targets(labels)
             expected = unique_labels(labels, *([] if classes is None else [np.asarray(classes)]))
             all_classes = expected if first else unique_labels(all_classes, expected)
             seen = self._numbered(seen, labels, weights)

@@ -69,14 +69,16 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self._checked_rows(X, self._fitted_divergence, reset=False)
 
     def _checked_labelled(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        divergence: BregmanDivergence,
-        *,
-        reset: bool,
-        known: NDArray[Any] | None = None,
+        self, X: ArrayLike, y: ArrayLike, divergence: BregmanDivergence, *, reset: bool
     ) -> tuple[NDArray[Any], NDArray[Any]]:
+        rows, labels = self._rows_and_labels(X, y, divergence, reset=reset)
+        check_classification_targets(labels)
+        return rows, labels
+
+    def _rows_and_labels(
+        self, X: ArrayLike, y: ArrayLike, divergence: BregmanDivergence, *, reset: bool
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Rows and as many labels, whatever those are."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -85,8 +87,6 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         labels = column_or_1d(y, warn=True)
         if len(labels) != len(rows):
             raise ValueError(f"X has {len(rows)} rows, but y has {len(labels)} labels")
-        if known is None or places_of(labels, known) is None:
-            check_classification_targets(labels)
         return rows, labels
 
     def _check_weighted(
