@@ -162,6 +162,29 @@ def test_attraction_never_goes_past_the_sample_and_repulsion_goes_away_from_it(n
                 assert after >= before * (1 - 1e-9)
 
 
+def test_baseline_and_avx2_builds_of_the_winner_agree():
+    from annealed.kernels import _core_baseline
+
+    if not _core_baseline.cpu_has_avx2():
+        pytest.skip("this machine has no AVX2, so only the baseline build can run")
+    from annealed.kernels import _core_avx2
+
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0.05, 0.95, size=(300, 30)), rng.integers(0, 3, size=300).astype(np.int32)
+    classes, low, high = np.arange(70, dtype=np.int32) % 3, np.full(30, 1e-6), np.full(30, 1 - 1e-6)
+    for name in ("SquaredEuclidean", "IDivergence", "ItakuraSaito", "Logistic"):
+        for rule in RULES:
+            states = []
+            for core in (_core_baseline, _core_avx2):
+                run = getattr(core, f"{name}Winner")(
+                    X[:70], classes, winner_settings(rule), False, low, high, None
+                )
+                core.compete(run, X, None, y, None, 0, 300)
+                states.append(run.state())
+            np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=1e-8, atol=1e-12)
+            assert states[0]["errors"] == states[1]["errors"]
+
+
 def test_fine_tuning_can_run_the_kernel_from_codevectors_it_has():
     X, y = make_moons(500, noise=0.15, random_state=0)
     divergence = divergence_for("squared_euclidean", None, 2)

@@ -81,6 +81,10 @@ class DeterministicAnnealing(ClusterReader):
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
+    Notes
+    -----
+    The associations of all rows are held at once, an array of shape (n_samples, K).
+
     References
     ----------
     .. [1] K. Rose, "Deterministic Annealing for Clustering, Compression, Classification,
