@@ -6,7 +6,7 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
-NAMES = ("speed", "scaling", "clusters", "quality")
+NAMES = ("speed", "baselines", "scaling", "clusters", "quality")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -16,6 +16,7 @@
 #include "associate.hpp"
 #include "online.hpp"
 #include "soft_lvq.hpp"
+#include "winner.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -406,6 +407,78 @@ void define(nb::module_& m, const std::string& name, const char* suffix) {
     define_reading<Divergence>(m, suffix);
 }
 
+template <class Divergence>
+void define_winner(nb::module_& m, const char* name) {
+    using Run = WinnerRun<Divergence>;
+    const auto state = [](const Run& run) {
+        nb::dict state;
+        state["mu"] = rows_out(run.tiles.mu, run.K, run.d);
+        state["updates"] = copy_out(run.updates.data(), run.updates.size());
+        state["count"] = run.count;
+        state["seen"] = run.seen;
+        state["distortion"] = run.distortion;
+        state["errors"] = run.errors;
+        return state;
+    };
+    nb::class_<Run, WinnerBase>(m, name)
+        .def("__init__",
+             [](Run* self, Matrix mu, Classes classes, nb::dict s, bool simplex, Vector low,
+                Vector high, std::optional<Matrix> matrix) {
+                 const auto number = [&](const char* key) { return nb::cast<double>(s[key]); };
+                 const auto rule = nb::cast<std::string>(s["rule"]);
+                 WinnerSettings settings;
+                 if (rule != "vq" && rule != "lvq1" && rule != "glvq")
+                     throw std::invalid_argument("rule must be 'vq', 'lvq1' or 'glvq'");
+                 if (mu.shape(0) == 0 || classes.shape(0) != mu.shape(0))
+                     throw std::invalid_argument("one class for each codevector is needed");
+                 for (std::size_t i = 0; i < classes.shape(0); ++i)
+                     if (classes.data()[i] < 0)
+                         throw std::invalid_argument("classes are numbered from 0");
+                 settings.rule = rule == "vq"     ? WinnerRule::vq
+                                 : rule == "lvq1" ? WinnerRule::lvq1
+                                                  : WinnerRule::glvq;
+                 settings.steps.a = number("a");
+                 settings.steps.b = number("b");
+                 settings.steps.alpha_min = number("alpha_min");
+                 settings.scale = number("scale");
+                 settings.simplex = simplex;
+                 new (self) Run(settings, static_cast<int>(mu.shape(0)),
+                                static_cast<int>(mu.shape(1)), mu.data(), classes.data(),
+                                number("n"), low.data(), high.data(), pointer(matrix));
+             },
+             "mu"_a, "classes"_a, "settings"_a, "simplex"_a, "low"_a, "high"_a, "matrix"_a.none())
+        .def("state", state, "All of the run's state, as arrays and numbers.")
+        .def("read", state)
+        .def("restore", [](Run& run, nb::dict state) {
+            const Matrix mu = nb::cast<Matrix>(state["mu"]);
+            const Vector updates = nb::cast<Vector>(state["updates"]);
+            if (mu.shape(0) != static_cast<std::size_t>(run.K) ||
+                mu.shape(1) != static_cast<std::size_t>(run.d) ||
+                updates.shape(0) != static_cast<std::size_t>(run.K))
+                throw std::invalid_argument("saved run has another shape");
+            run.tiles.mu = to_tiles(mu.data(), run.K, run.d, true);
+            run.updates.assign(updates.data(), updates.data() + run.K);
+            run.count = nb::cast<std::int64_t>(state["count"]);
+            run.seen = nb::cast<double>(state["seen"]);
+            run.distortion = nb::cast<double>(state["distortion"]);
+            run.errors = nb::cast<double>(state["errors"]);
+            run.refresh();
+        });
+}
+
+void compete_rows(WinnerBase& run, const Anything& X, const std::optional<Integers>& order,
+                  const std::optional<Classes>& classes, const std::optional<Vector>& weights,
+                  std::int64_t begin, std::int64_t end) {
+    const Samples samples = samples_of(X, order, classes, weights);
+    const std::int64_t available =
+        static_cast<std::int64_t>(order ? order->shape(0) : X.shape(0));
+    if (begin < 0 || end > available) throw std::out_of_range("rows asked for are not in the array");
+    if (run.features() != static_cast<int>(X.shape(1)))
+        throw std::invalid_argument("rows and codevectors differ in their number of features");
+    nb::gil_scoped_release unlocked;
+    compete(run, samples, begin, end);
+}
+
 bool cpu_has_avx2() {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -469,4 +542,16 @@ NB_MODULE(ANNEALED_MODULE, m) {
     define<IDivergence>(m, "IDivergence", "i_divergence");
     define<ItakuraSaito>(m, "ItakuraSaito", "itakura_saito");
     define<Logistic>(m, "Logistic", "logistic");
+
+    nb::class_<WinnerBase>(m, "Winner")
+        .def_ro("count", &WinnerBase::count)
+        .def_ro("seen", &WinnerBase::seen)
+        .def_ro("distortion", &WinnerBase::distortion)
+        .def_ro("errors", &WinnerBase::errors);
+    m.def("compete", &compete_rows, "run"_a, "X"_a, "order"_a.none(), "classes"_a.none(),
+          "weights"_a.none(), "begin"_a, "end"_a, "Present rows to a winner-takes-all run.");
+    define_winner<SquaredEuclidean>(m, "SquaredEuclideanWinner");
+    define_winner<IDivergence>(m, "IDivergenceWinner");
+    define_winner<ItakuraSaito>(m, "ItakuraSaitoWinner");
+    define_winner<Logistic>(m, "LogisticWinner");
 }

@@ -43,6 +43,10 @@ inline Vec sqrt(Vec a) { return {_mm256_sqrt_pd(a.v)}; }
 inline bool any_above(Vec a, double b) {
     return _mm256_movemask_pd(_mm256_cmp_pd(a.v, _mm256_set1_pd(b), _CMP_GT_OQ)) != 0;
 }
+// bit k is set where lane k of a equals b
+inline int equal_lanes(Vec a, double b) {
+    return _mm256_movemask_pd(_mm256_cmp_pd(a.v, _mm256_set1_pd(b), _CMP_EQ_OQ));
+}
 // a where a > b, otherwise 0
 inline Vec zero_unless_above(Vec value, Vec a, Vec b) {
     return {_mm256_and_pd(value.v, _mm256_cmp_pd(a.v, b.v, _CMP_GT_OQ))};
@@ -98,6 +102,9 @@ inline Vec min(Vec a, Vec b) { Vec r; ANNEALED_LANES(a.v[k] < b.v[k] ? a.v[k] : 
 inline Vec sqrt(Vec a) { Vec r; ANNEALED_LANES(std::sqrt(a.v[k])); return r; }
 inline bool any_above(Vec a, double b) {
     return (a.v[0] > b) | (a.v[1] > b) | (a.v[2] > b) | (a.v[3] > b);
+}
+inline int equal_lanes(Vec a, double b) {
+    return (a.v[0] == b) | (a.v[1] == b) << 1 | (a.v[2] == b) << 2 | (a.v[3] == b) << 3;
 }
 inline Vec zero_unless_above(Vec value, Vec a, Vec b) {
     Vec r;

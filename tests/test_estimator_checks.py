@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from annealed import ODAClassifier, ODAClustering
+from annealed import (
+    DeterministicAnnealing,
+    LVQClassifier,
+    ODAClassifier,
+    ODAClustering,
+    StochasticVQ,
+)
 
 ORDER = (
     "learning is online: a row of weight 2 is presented once with a longer step, a row given twice "
@@ -27,6 +33,14 @@ ESTIMATORS = [
     ODAClassifier(level="last", fine_tune=None),
     ODAClassifier(level="last", fine_tune=None, split="perturb"),
     ODAClassifier(divergence="i_divergence"),
+    StochasticVQ(),
+    StochasticVQ(3, init="random", divergence="i_divergence"),
+    LVQClassifier(),
+    LVQClassifier(rule="glvq"),
+    LVQClassifier(rule="glvq", divergence="i_divergence"),
+    DeterministicAnnealing(3),
+    DeterministicAnnealing(K_max=4, gamma=0.8),
+    DeterministicAnnealing(n_clusters=None, K_max=4, gamma=0.8, divergence="i_divergence"),
 ]
 
 
@@ -40,6 +54,10 @@ SHARP = (
 def expected_failures(estimator):
     """Checks that cannot pass, with the reason."""
     expected = {"check_sample_weight_equivalence_on_dense_data": ORDER}
+    if isinstance(estimator, DeterministicAnnealing):  # not online: weights are repetitions
+        expected = {}
+    if isinstance(estimator, LVQClassifier):
+        return expected
     if isinstance(estimator, ODAClassifier):
         if estimator.divergence == "i_divergence":
             expected["check_class_weight_classifiers"] = NEGATIVE

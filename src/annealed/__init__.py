@@ -5,6 +5,7 @@ Clustering", IEEE Transactions on Neural Networks and Learning Systems, 2022.
 """
 
 from annealed import datasets
+from annealed.baselines import DeterministicAnnealing, LVQClassifier, StochasticVQ
 from annealed.divergences import BregmanDivergence, Mahalanobis
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
@@ -13,9 +14,12 @@ __version__ = "0.1.0"
 __all__ = [
     "AnnealingPath",
     "BregmanDivergence",
+    "DeterministicAnnealing",
+    "LVQClassifier",
     "Mahalanobis",
     "ODAClassifier",
     "ODAClustering",
+    "StochasticVQ",
     "datasets",
     "paper_settings",
 ]

@@ -23,7 +23,7 @@ from annealed.class_annealer import NEVER, ClassAnnealer, ClassLevel
 from annealed.codebook import Codebook
 from annealed.divergences import Array, BregmanDivergence
 from annealed.finetune import Geometry
-from annealed.path import AnnealingPath, Level
+from annealed.path import AnnealingPath, Family, Level
 from annealed.schedule import Schedule, in_paper_units
 
 Integers = NDArray[np.int64]
@@ -308,13 +308,8 @@ class Annealer:
             return AnnealingPath([], [])
         first = min(state.first_rung for state in cooling)
         last = min(state.newest() for state in cooling)
-        family = _Family(self.classes)
-        levels: list[Level] = []
-        for rung in range(first, last + 1):
-            level = self.level(rung)
-            if levels:
-                level = replace(level, parents=family.parents(level, levels[-1]))
-            levels.append(level)
+        if last < first:
+            return AnnealingPath([], [])
         splits = [
             replace(split, class_index=c, level=split.level - first)
             for c, state in enumerate(self.classes)
@@ -322,6 +317,11 @@ class Annealer:
             if split.level <= last
         ]
         splits.sort(key=lambda split: split.level)
+        family, levels = Family(splits), [self.level(first)]
+        for rung in range(first + 1, last + 1):
+            level = self.level(rung)
+            parents = family.parents(level.classes, level.nodes, levels[-1])
+            levels.append(replace(level, parents=parents))
         return AnnealingPath(levels, splits, self.end_temperature if self.finished else None)
 
     def level(self, rung: int) -> Level:
@@ -396,36 +396,6 @@ class Annealer:
             entropy=math.nan,
             score=math.nan,
         )
-
-
-class _Family:
-    """Who was split from whom, in all classes."""
-
-    def __init__(self, classes: list[ClassAnnealer]) -> None:
-        self.mother: dict[tuple[int, int], tuple[int, int]] = {}
-        self.children: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for c, state in enumerate(classes):
-            for split in state.splits:
-                pair = [(c, child) for child in split.children]
-                self.mother.update({child: (c, split.parent) for child in pair})
-                self.children.setdefault((c, split.parent), []).extend(pair)
-
-    def parents(self, level: Level, before: Level) -> Integers:
-        """For every codevector the one of the level before that it comes from."""
-        known = zip(before.classes.tolist(), before.nodes.tolist(), strict=True)
-        place = {node: i for i, node in enumerate(known)}
-        parents = []
-        for node in zip(level.classes.tolist(), level.nodes.tolist(), strict=True):
-            # Split since: its mother. Split and taken back: the heavier of the two it was.
-            above = node
-            while above not in place and above in self.mother:
-                above = self.mother[above]
-            if above in place:
-                parents.append(place[above])
-            else:
-                twins = [place[child] for child in self.children[node] if child in place]
-                parents.append(max(twins, key=before.weights.item))
-        return np.array(parents, dtype=np.int64)
 
 
 class _Deck:

@@ -66,9 +66,11 @@ class BregmanDivergence:
     #: square root L of a Mahalanobis matrix: the kernel reads x L instead of x
     matrix: Array | None = None
     #: whether it is a sum over features that can be weighed one by one
-    separable = False
+    weighable = False
     #: whether a sample may lie on the boundary of the domain
     closed = True
+    #: whether rows, and so codevectors, sum to one
+    simplex = False
 
     def __init__(
         self,
@@ -92,6 +94,11 @@ class BregmanDivergence:
 
     def __repr__(self) -> str:
         return f"<Bregman divergence {self.name!r}>"
+
+    @property
+    def separable(self) -> bool:
+        """Whether phi is known to be a sum over features, so that its Hessian is diagonal."""
+        return self._hessian is not None
 
     # -- the function itself -------------------------------------------------------------------
 
@@ -260,6 +267,7 @@ class Separable(BregmanDivergence):
     """A built-in divergence: compiled, a sum over features."""
 
     separable = True
+    weighable = True
 
     def __init__(self, name: str, kernel: str, low: float, high: float) -> None:
         self.name, self.kernel = name, kernel
@@ -325,6 +333,7 @@ class Mahalanobis(SquaredEuclidean):
     """
 
     separable = False
+    weighable = False
 
     def __init__(self, matrix: ArrayLike) -> None:
         super().__init__()
@@ -405,7 +414,8 @@ class IDivergence(Separable):
 class KullbackLeibler(IDivergence):
     """``sum x log(x/mu)`` for rows that are probabilities: non-negative, summing to one."""
 
-    separable = False  # the features of a row share what there is
+    weighable = False  # the features of a row share what there is
+    simplex = True
 
     def __init__(self) -> None:
         super().__init__()

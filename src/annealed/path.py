@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
@@ -302,6 +302,38 @@ class AnnealingPath(Sequence[Level]):
             raise ValueError(f"temperature must be positive, got {temperature!r}")
         fits = np.flatnonzero(self.temperatures >= temperature * (1 - 1e-12))
         return self.levels[int(fits[-1])] if len(fits) else self.levels[0]
+
+
+class Family:
+    """Who was split from whom."""
+
+    def __init__(self, events: Iterable[Split]) -> None:
+        self.mother: dict[tuple[int, int], tuple[int, int]] = {}
+        self.children: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for split in events:
+            above = split.class_index, split.parent
+            pair = [(split.class_index, child) for child in split.children]
+            self.mother.update(dict.fromkeys(pair, above))
+            self.children.setdefault(above, []).extend(pair)
+
+    def parents(self, classes: Integers, nodes: Integers, before: Level | None) -> Integers:
+        """Index in the level before of the codevector each one comes from (-1: none)."""
+        if before is None:
+            return np.full(len(nodes), -1, dtype=np.int64)
+        known = zip(before.classes.tolist(), before.nodes.tolist(), strict=True)
+        place = {node: i for i, node in enumerate(known)}
+        parents = []
+        for node in zip(classes.tolist(), nodes.tolist(), strict=True):
+            # Split since: its mother. Split and taken back: the heavier of the two it was.
+            above = node
+            while above not in place and above in self.mother:
+                above = self.mother[above]
+            if above in place:
+                parents.append(place[above])
+            else:
+                twins = [place[child] for child in self.children[node] if child in place]
+                parents.append(max(twins, key=before.weights.item))
+        return np.array(parents, dtype=np.int64)
 
 
 def _joined(level: Level, groups: list[tuple[int, int]]) -> Level:

@@ -145,7 +145,9 @@ class Tutor:
         marks = [judge(each) for each in answers]
         best = int(np.argmax([score for score, _, _ in marks]))
         candidates = tuple(
-            Candidate(runner.start.level.n_codevectors, *runner.fits, int(runner.run.updates), *mark)
+            Candidate(
+                runner.start.level.n_codevectors, *runner.fits, int(runner.run.updates), *mark
+            )
             for runner, mark in zip(self.runners, marks, strict=True)
         )
         winner = self.runners[best]

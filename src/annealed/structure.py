@@ -8,6 +8,7 @@ plane). A K counts only as far as it persists beyond them; if none does, the ans
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,10 +60,30 @@ class Persistence:
     required: Array
 
 
+# How a surrogate is annealed: rows, schedule, randomness.
+Anneal = Callable[[Array, Schedule, np.random.Generator], AnnealingPath]
+
+
+def anneal_online(X: Array, schedule: Schedule, rng: np.random.Generator) -> AnnealingPath:
+    """The path of rows that are annealed online."""
+    annealer = Annealer(X.shape[1], SquaredEuclidean(), schedule)
+    annealer.add_class()
+    annealer.anneal(X, None, None, rng)
+    return annealer.path()
+
+
 def judge_persistence(
-    path: AnnealingPath, covariance: Array, schedule: Schedule, samples: int, seed: int
+    path: AnnealingPath,
+    covariance: Array,
+    schedule: Schedule,
+    samples: int,
+    seed: int,
+    anneal: Anneal = anneal_online,
 ) -> Persistence:
-    """Compare the plateaus of a path with those of surrogates of the same covariance."""
+    """Compare the plateaus of a path with those of surrogates of the same covariance.
+
+    ``anneal`` is what the path itself was annealed by: plateaus are compared like with like.
+    """
     plateau = path.persistence()
     most = max(min(schedule.K_max, samples // 2), 2)  # a cluster is more than one sample
     noticeable = np.flatnonzero(plateau[1:most] >= 0.5 * LEAST_EXCESS) + 2
@@ -74,7 +95,8 @@ def judge_persistence(
     expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), -np.inf)
     for kind in ("gaussian", "box"):
         runs = [
-            _surrogate_plateau(kind, covariance, brief, samples, rng) for _ in range(SURROGATES)
+            anneal(_surrogate(kind, covariance, samples, rng), brief, rng).persistence()
+            for _ in range(SURROGATES)
         ]
         mean, bar = _bar(runs, len(plateau))
         expected, required = np.fmax(expected, mean), np.maximum(required, bar)
@@ -109,21 +131,15 @@ def _longest_near(plateau: Array, K: int) -> float:
     return float(plateau[low - 1 : high].max(initial=0.0))
 
 
-def _surrogate_plateau(
-    kind: str, covariance: Array, schedule: Schedule, samples: int, rng: np.random.Generator
-) -> Array:
-    """Plateaus of one data set with that covariance and no other structure."""
+def _surrogate(kind: str, covariance: Array, samples: int, rng: np.random.Generator) -> Array:
+    """One data set with that covariance and no other structure."""
     variance, axes = np.linalg.eigh(covariance)
     shape = (samples, len(variance))
     if kind == "gaussian":
         Z = rng.normal(size=shape)
     else:
         Z = rng.uniform(-np.sqrt(3), np.sqrt(3), size=shape)
-    X = (Z * np.sqrt(np.maximum(variance, 0.0))) @ axes.T
-    annealer = Annealer(X.shape[1], SquaredEuclidean(), schedule)
-    annealer.add_class()
-    annealer.anneal(X, None, None, rng)
-    return annealer.path().persistence()
+    return np.asarray((Z * np.sqrt(np.maximum(variance, 0.0))) @ axes.T)
 
 
 def covariance_of(annealer: Annealer) -> Array:

@@ -7,25 +7,42 @@ scikit-learn's names.
 from __future__ import annotations
 
 import copy
-import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from annealed.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence, get_divergence
-from annealed.estimators.parameters import Rule, check_parameters, instance, one_of, real, whole
+from annealed.estimators.codevectors import (
+    CodevectorEstimator,
+    all_or_nothing,
+    checked_weights,
+    mean_one,
+    names_of,
+)
+from annealed.estimators.parameters import (
+    Rule,
+    check_parameters,
+    instance,
+    one_of,
+    real,
+    step_pair,
+    whole,
+)
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
 from annealed.schedule import Schedule
+
+__all__ = [
+    "AUTOMATIC", "SHARED_RULES", "AnnealingEstimator", "all_or_nothing", "checked_weights",
+    "mean_one", "names_of", "paper_settings",
+]  # fmt: skip
 
 
 def _all_callable(value: Any) -> bool:
@@ -84,28 +101,9 @@ def paper_settings() -> dict[str, Any]:
     }
 
 
-def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method that learns change the estimator only when it has succeeded.
+class AnnealingEstimator(CodevectorEstimator):
+    """The common part of the estimators that anneal."""
 
-    It works on a shallow copy, so an error or Ctrl-C, wherever it strikes, leaves the estimator as
-    it was, down to ``n_features_in_``.
-    """
-
-    @functools.wraps(learn)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        learn(twin, *args, **kwargs)
-        self.__dict__ = twin.__dict__
-        return self
-
-    return guarded
-
-
-class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The common part of `ODAClustering` and `ODAClassifier`."""
-
-    divergence: str | BregmanDivergence
     _rules: dict[str, list[Rule]] = SHARED_RULES
 
     # -- parameters ----------------------------------------------------------------------------
@@ -122,20 +120,8 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         params = vars(self)
         check_parameters(type(self).__name__, params, self._rules)
         check_random_state(params["random_state"])
-        a_b = params["alpha"]
-        if len(a_b) != 2 or not (real(1, closed=True).allows(a_b[0]) and real(0).allows(a_b[1])):
-            raise ValueError(
-                f"The 'alpha' parameter of {type(self).__name__} must be a pair (a, b) with a >= 1 "
-                f"and b > 0, for steps 1/(a + b n). Got {a_b!r} instead."
-            )
-        T_max, T_min = (
-            None if params[name] == "auto" else float(params[name]) for name in ("T_max", "T_min")
-        )
-        if T_max is not None and T_min is not None and T_min >= T_max:
-            raise ValueError(
-                f"T_min = {T_min:g} must lie below T_max = {T_max:g}: annealing goes from hot to "
-                "cold"
-            )
+        a, b = step_pair(type(self).__name__, params["alpha"])
+        T_max, T_min = self._checked_temperatures()
         chosen = (
             automatic if params[name] == "auto" else float(params[name])
             for name, automatic in zip(
@@ -154,22 +140,32 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             epsilon_n=epsilon_n,
             epsilon_r=float(params["epsilon_r"]),
             delta=delta,
-            alpha=(float(a_b[0]), float(a_b[1])),
+            alpha=(a, b),
             alpha_min=float(params["alpha_min"]),
             samples_per_codevector=int(params["samples_per_codevector"]),
             patience=int(params["patience"]),
             paper=params["thresholds"] == "paper",
         )
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+    def _checked_temperatures(self) -> tuple[float | None, float | None]:
+        """T_max and T_min, None for "auto"."""
+        T_max, T_min = (
+            None if vars(self)[name] == "auto" else float(vars(self)[name])
+            for name in ("T_max", "T_min")
+        )
+        if T_max is not None and T_min is not None and T_min >= T_max:
+            raise ValueError(
+                f"T_min = {T_min:g} must lie below T_max = {T_max:g}: annealing goes from hot to "
+                "cold"
+            )
+        return T_max, T_min
 
-    def _listener(self) -> Callable[[Annealer], None] | None:
+    def _listener(self) -> Callable[[Any], None] | None:
         """What hands every level that finishes from now on to the callbacks."""
         if not self.callbacks:
             return None
 
-        def listen(annealer: Annealer) -> None:
+        def listen(annealer: Any) -> None:
             for level in annealer.path():
                 if level.temperature < annealer.told:
                     for callback in self.callbacks:
@@ -190,27 +186,15 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             stacklevel=4,
         )
 
-    # -- rows ----------------------------------------------------------------------------------
-
-    def _checked_rows(
-        self, X: ArrayLike, divergence: BregmanDivergence, *, reset: bool, **options: Any
-    ) -> NDArray[Any]:
-        """Rows as they are if float32 or float64, otherwise converted; never copied needlessly."""
-        refuse_sparse(X)
-        rows: NDArray[Any] = validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], **options
-        )
-        divergence.check(rows, getattr(self, "feature_names_in_", None))
-        return rows
-
-    def _rows_to_read(self, X: ArrayLike) -> NDArray[Any]:
-        check_is_fitted(self)
-        return self._checked_rows(X, self._annealer.divergence, reset=False)
-
     # -- the model -----------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_annealer")
+
+    @property
+    def _fitted_divergence(self) -> BregmanDivergence:
+        divergence: BregmanDivergence = self._annealer.divergence
+        return divergence
 
     @property
     def _model(self) -> Level:
@@ -240,10 +224,6 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def weights_(self) -> Array:
         """rho_i of the current model, shape (K,), summing to one within each class."""
         return self._model.weights
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._model.n_codevectors
 
     def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
         """The fitted model at another level of its path, as annealed, without refitting.
@@ -285,15 +265,6 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # -- reading -------------------------------------------------------------------------------
 
-    def transform(self, X: ArrayLike) -> Array:
-        """Divergences of every row to every codevector, shape (n_samples, K)."""
-        rows = self._rows_to_read(X)
-        divergence = self._annealer.divergence
-        result: Array = kernel_for(divergence).divergences(
-            divergence, rows, self._model.codevectors
-        )
-        return result
-
     def _associate(
         self,
         rows: NDArray[Any],
@@ -325,54 +296,3 @@ class AnnealingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if divergence.matrix is not None:
             volume -= np.log(np.diag(divergence.matrix)).sum()
         return np.asarray(log_total - volume)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        try:
-            low = get_divergence(self.divergence).low
-        except (ValueError, AttributeError):  # reported by fit, not here
-            low = -np.inf
-        tags.input_tags.positive_only = bool(low >= 0)
-        return tags
-
-
-def refuse_sparse(X: ArrayLike) -> None:
-    """Codevectors are means of samples, hence dense."""
-    if sparse.issparse(X):
-        raise TypeError(
-            "Sparse data was passed, but codevectors are means of samples and become dense at "
-            "once, so nothing would be saved. Use X.toarray(), or reduce the features first, for "
-            "example with sklearn.decomposition.TruncatedSVD."
-        )
-
-
-def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array | None:
-    """Sample weights as floats; ValueError if they are not finite, negative or all zero."""
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=float)
-    if weights.ndim == 0:
-        weights = np.full(n_samples, float(weights))
-    if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}!")
-    if not np.isfinite(weights).all():
-        raise ValueError("sample_weight contains NaN or infinity")
-    if (weights < 0).any():
-        row = int(np.argmax(weights < 0))
-        raise ValueError(f"sample_weight must not be negative, but row {row} has {weights[row]:g}")
-    if not weights.any():
-        raise ValueError("all sample weights are zero: there is nothing to learn from")
-    return np.ascontiguousarray(weights)
-
-
-def mean_one(weights: Array | None) -> Array | None:
-    """Weights scaled so that a row counts as one sample on average (only ratios matter in fit)."""
-    return None if weights is None else weights * (np.count_nonzero(weights) / weights.sum())
-
-
-def names_of(values: Sequence[Any]) -> str:
-    """A short list of labels for a message."""
-    shown = ", ".join(repr(value) for value in list(values)[:5])
-    return shown + (", ..." if len(values) > 5 else "")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import check_is_fitted
 
 from annealed.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence
@@ -241,7 +241,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """What fine-tuning may fit."""
         if self.fine_tune is None:
             return ()
-        if not self._annealer.divergence.separable:
+        if not self._annealer.divergence.weighable:
             return Fits(), Fits(temperatures=True)
         return Fits(), Fits(relevances=True), Fits(temperatures=True, relevances=True)
 
@@ -375,20 +375,6 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                     annealer.track(plain)
             begin = stop
 
-    def _checked_labelled(
-        self, X: ArrayLike, y: ArrayLike, divergence: BregmanDivergence, *, reset: bool
-    ) -> tuple[NDArray[Any], Labels]:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        rows = self._checked_rows(X, divergence, reset=reset)
-        labels = column_or_1d(y, warn=True)
-        if len(labels) != len(rows):
-            raise ValueError(f"X has {len(rows)} rows, but y has {len(labels)} labels")
-        check_classification_targets(labels)
-        return rows, labels
-
     def _new_annealer(
         self, d: int, divergence: BregmanDivergence, schedule: Schedule, classes: int
     ) -> Annealer:
@@ -403,18 +389,6 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             raise ValueError(
                 f"K_max={schedule.K_max} is less than the {classes} classes: every class needs a "
                 f"codevector, so raise K_max to at least {classes}"
-            )
-
-    def _check_weighted(
-        self, classes: Labels, index: NDArray[np.int64], weights: Array | None
-    ) -> None:
-        if weights is None:
-            return
-        empty = np.bincount(index, weights=weights, minlength=len(classes)) == 0
-        if empty.any():
-            raise ValueError(
-                f"no sample of class {names_of(classes[empty].tolist())} has a positive weight; "
-                "leave the class out or give one of its rows a weight"
             )
 
     def _check_priors(self, classes: Labels) -> None:

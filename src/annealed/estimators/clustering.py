@@ -29,7 +29,76 @@ from annealed.schedule import Schedule
 from annealed.structure import GivenK, Persistence, PersistentK, cut_by_distortion, harden
 
 
-class ODAClustering(ClusterMixin, AnnealingEstimator):
+class ClusterReader(ClusterMixin, AnnealingEstimator):
+    """What a model of one class says about rows, however it was annealed."""
+
+    @property
+    def cluster_centers_(self) -> Array:
+        """The codevectors, under the name k-means users expect."""
+        return self.codevectors_
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of codevectors of the current model."""
+        return self._model.n_codevectors
+
+    @property
+    def persistence_(self) -> Persistence | None:
+        """Plateaus of every K beside those of structureless data, once "auto" has chosen."""
+        check_is_fitted(self)
+        return getattr(self._annealer.choose, "persistence", None)
+
+    @property
+    def n_clusters_margin_(self) -> float:
+        """How far the plateau of the chosen K stands above the bar, in log T."""
+        return np.nan if self.persistence_ is None else self.persistence_.margin
+
+    def _log_weight(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self._model.weights)
+
+    def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        divergence, model = self._annealer.divergence, self._model
+        labels: NDArray[np.int64] = kernel_for(divergence).assign(
+            divergence, rows, model.codevectors, self._log_weight(), model.temperature
+        )
+        return labels
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Index of the likeliest codevector of every row (the nearest after a polish)."""
+        return self._assign(self._rows_to_read(X))
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Associations p(mu_i | x), shape (n_samples, n_clusters_)."""
+        rows = self._rows_to_read(X)
+        return self._associate(
+            rows, self._log_weight(), np.arange(self.n_clusters_), self.n_clusters_
+        )[0]
+
+    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Minus the mean distortion E[sum_i p(mu_i | x) d(x, mu_i)] of the rows."""
+        rows = self._rows_to_read(X)
+        weights = checked_weights(sample_weight, len(rows))
+        one_group = np.zeros(self.n_clusters_, dtype=np.int64)
+        distortion = self._associate(rows, self._log_weight(), one_group, 1)[2]
+        return -float(np.average(distortion, weights=weights))
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Log density of every row under the Gibbs mixture sum_i rho_i exp(-d(x, mu_i)/T).
+
+        For the squared Euclidean and Mahalanobis divergences it is normalised: a mixture of
+        Gaussians of variance T/2. For the others the constant that would make it integrate to one
+        depends on mu and has no closed form; it is left out, so values compare samples under one
+        model, not models with each other. After a polish T is that of the level it started from.
+        """
+        rows = self._rows_to_read(X)
+        one_group = np.zeros(self.n_clusters_, dtype=np.int64)
+        T = self._density_temperature()
+        log_total = self._associate(rows, self._log_weight(), one_group, 1, T)[1]
+        return self._log_density(log_total, T)
+
+
+class ODAClustering(ClusterReader):
     """Cluster by online deterministic annealing, without choosing the number of clusters.
 
     The temperature falls from one codevector at the mean to as many as the data asks for; every
@@ -287,70 +356,3 @@ class ODAClustering(ClusterMixin, AnnealingEstimator):
             ]
         polished = [harden(annealer, start, rows, weights) for start in starts]
         return min(polished, key=lambda level: level.distortion)
-
-    # -- reading -------------------------------------------------------------------------------
-
-    @property
-    def cluster_centers_(self) -> Array:
-        """The codevectors, under the name k-means users expect."""
-        return self.codevectors_
-
-    @property
-    def n_clusters_(self) -> int:
-        """Number of codevectors of the current model."""
-        return self._model.n_codevectors
-
-    @property
-    def persistence_(self) -> Persistence | None:
-        """Plateaus of every K beside those of structureless data, once "auto" has chosen."""
-        check_is_fitted(self)
-        return getattr(self._annealer.choose, "persistence", None)
-
-    @property
-    def n_clusters_margin_(self) -> float:
-        """How far the plateau of the chosen K stands above the bar, in log T."""
-        return np.nan if self.persistence_ is None else self.persistence_.margin
-
-    def _log_weight(self) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(self._model.weights)
-
-    def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        divergence, model = self._annealer.divergence, self._model
-        labels: NDArray[np.int64] = kernel_for(divergence).assign(
-            divergence, rows, model.codevectors, self._log_weight(), model.temperature
-        )
-        return labels
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Index of the likeliest codevector of every row (the nearest after a polish)."""
-        return self._assign(self._rows_to_read(X))
-
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Associations p(mu_i | x), shape (n_samples, n_clusters_)."""
-        rows = self._rows_to_read(X)
-        return self._associate(
-            rows, self._log_weight(), np.arange(self.n_clusters_), self.n_clusters_
-        )[0]
-
-    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Minus the mean distortion E[sum_i p(mu_i | x) d(x, mu_i)] of the rows."""
-        rows = self._rows_to_read(X)
-        weights = checked_weights(sample_weight, len(rows))
-        one_group = np.zeros(self.n_clusters_, dtype=np.int64)
-        distortion = self._associate(rows, self._log_weight(), one_group, 1)[2]
-        return -float(np.average(distortion, weights=weights))
-
-    def score_samples(self, X: ArrayLike) -> Array:
-        """Log density of every row under the Gibbs mixture sum_i rho_i exp(-d(x, mu_i)/T).
-
-        For the squared Euclidean and Mahalanobis divergences it is normalised: a mixture of
-        Gaussians of variance T/2. For the others the constant that would make it integrate to one
-        depends on mu and has no closed form; it is left out, so values compare samples under one
-        model, not models with each other. After a polish T is that of the level it started from.
-        """
-        rows = self._rows_to_read(X)
-        one_group = np.zeros(self.n_clusters_, dtype=np.int64)
-        T = self._density_temperature()
-        log_total = self._associate(rows, self._log_weight(), one_group, 1, T)[1]
-        return self._log_density(log_total, T)

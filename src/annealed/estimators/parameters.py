@@ -63,3 +63,17 @@ def check_parameters(
             raise ValueError(
                 f"The {parameter!r} parameter of {name} must be {words}. Got {value!r} instead."
             )
+
+
+def step_pair(name: str, alpha: Any) -> tuple[float, float]:
+    """(a, b) of the steps 1/(a + b n); ValueError unless a >= 1 and b > 0.
+
+    Then no step exceeds 1, and a step towards a sample never goes past it.
+    """
+    two = isinstance(alpha, tuple) and len(alpha) == 2
+    if not two or not (real(1, closed=True).allows(alpha[0]) and real(0).allows(alpha[1])):
+        raise ValueError(
+            f"The 'alpha' parameter of {name} must be a pair (a, b) with a >= 1 and b > 0, for "
+            f"steps 1/(a + b n). Got {alpha!r} instead."
+        )
+    return float(alpha[0]), float(alpha[1])

@@ -1,7 +1,8 @@
 """Kernels: what happens to a codebook when samples arrive, and what it says about samples.
 
 A kernel is a module with ``begin``/``learn`` (a level advances in place, sample by sample) and
-``associate`` (and its cheaper relatives, which only read). `online` is the compiled one,
+``associate`` (and its cheaper relatives, which only read); ``begin_winner``/``compete`` do for
+winner-takes-all learning what the first two do for a level. `online` is the compiled one,
 `reference` the NumPy one that also runs divergences made by users.
 """
 

@@ -221,3 +221,50 @@ def hard_sums(
         X, _embed(divergence, mu), weights, divergence.matrix
     )
     return weight, _restore(divergence, total), labels, distortion
+
+
+# -- winner takes all ------------------------------------------------------------------------------
+
+
+def begin_winner(
+    divergence: BregmanDivergence,
+    mu: Array,
+    classes: NDArray[np.int32],
+    settings: dict[str, Any],
+    low: Array,
+    high: Array,
+) -> Any:
+    """Start a winner-takes-all run from codevectors and the class index of each.
+
+    ``settings``: "rule" ("vq", "lvq1", "glvq"), "a", "b" and "alpha_min" of the step
+    alpha(v) = 1/(a + b v), "n", the updates every codevector is taken to have had (the larger, the
+    less it moves), and "scale", a divergence typical of the data (only "glvq" looks at it).
+    `read` gives "mu", the "updates" v_i, and over all samples so far "count", "seen" (weight),
+    "distortion" (sum of w d(x, nearest)) and "errors" (weight whose nearest has another class),
+    both before each sample was learnt.
+    """
+    return _compiled(divergence, "Winner")(
+        _embed(divergence, mu),
+        np.ascontiguousarray(classes, dtype=np.int32),
+        settings,
+        divergence.simplex,
+        np.ascontiguousarray(low, dtype=float),
+        np.ascontiguousarray(high, dtype=float),
+        divergence.matrix,
+    )
+
+
+def compete(
+    run: Any,
+    X: NDArray[Any],
+    order: NDArray[np.int64] | None,
+    classes: NDArray[np.int32] | None,
+    weights: Array | None,
+    begin: int,
+    end: int,
+) -> None:
+    """Present rows begin..end to a winner-takes-all run.
+
+    IN/OUT: ``run`` advances in place. The GIL is released.
+    """
+    _core.compete(run, X, order, classes, weights, begin, end)

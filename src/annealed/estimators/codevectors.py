@@ -1,0 +1,187 @@
+"""What every estimator with codevectors shares: rows checked, divergences to codevectors, tags.
+
+No mathematics here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from annealed.divergences import Array, BregmanDivergence, get_divergence
+from annealed.kernels import kernel_for
+
+
+def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that learns change the estimator only when it has succeeded.
+
+    It works on a shallow copy, so an error or Ctrl-C, wherever it strikes, leaves the estimator as
+    it was, down to ``n_features_in_``.
+    """
+
+    @functools.wraps(learn)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        learn(twin, *args, **kwargs)
+        self.__dict__ = twin.__dict__
+        return self
+
+    return guarded
+
+
+class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Rows in, divergences to codevectors out.
+
+    Whoever derives from it says what ``codevectors_`` are and which divergence was fitted
+    (``_fitted_divergence``).
+    """
+
+    divergence: str | BregmanDivergence
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _checked_rows(
+        self, X: ArrayLike, divergence: BregmanDivergence, *, reset: bool, **options: Any
+    ) -> NDArray[Any]:
+        """Rows as they are if float32 or float64, otherwise converted; never copied needlessly."""
+        refuse_sparse(X)
+        rows: NDArray[Any] = validate_data(
+            self, X, reset=reset, dtype=[np.float64, np.float32], **options
+        )
+        divergence.check(rows, getattr(self, "feature_names_in_", None))
+        return rows
+
+    def _rows_to_read(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        return self._checked_rows(X, self._fitted_divergence, reset=False)
+
+    def _checked_labelled(
+        self, X: ArrayLike, y: ArrayLike, divergence: BregmanDivergence, *, reset: bool
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        rows, labels = self._rows_and_labels(X, y, divergence, reset=reset)
+        check_classification_targets(labels)
+        return rows, labels
+
+    def _rows_and_labels(
+        self, X: ArrayLike, y: ArrayLike, divergence: BregmanDivergence, *, reset: bool
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Rows and as many labels, whatever those are."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        rows = self._checked_rows(X, divergence, reset=reset)
+        labels = column_or_1d(y, warn=True)
+        if len(labels) != len(rows):
+            raise ValueError(f"X has {len(rows)} rows, but y has {len(labels)} labels")
+        return rows, labels
+
+    def _check_weighted(
+        self, classes: NDArray[Any], index: NDArray[np.int64], weights: Array | None
+    ) -> None:
+        if weights is None:
+            return
+        empty = np.bincount(index, weights=weights, minlength=len(classes)) == 0
+        if empty.any():
+            raise ValueError(
+                f"no sample of class {names_of(classes[empty].tolist())} has a positive weight; "
+                "leave the class out or give one of its rows a weight"
+            )
+
+    # -- the model -----------------------------------------------------------------------------
+
+    @property
+    def _fitted_divergence(self) -> BregmanDivergence:
+        raise NotImplementedError
+
+    @property
+    def codevectors_(self) -> Array:
+        """mu_i, shape (K, n_features)."""
+        raise NotImplementedError
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.codevectors_)
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Divergences of every row to every codevector, shape (n_samples, K)."""
+        rows = self._rows_to_read(X)
+        divergence = self._fitted_divergence
+        result: Array = kernel_for(divergence).divergences(divergence, rows, self.codevectors_)
+        return result
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        try:
+            low = get_divergence(self.divergence).low
+        except (ValueError, AttributeError):  # reported by fit, not here
+            low = -np.inf
+        tags.input_tags.positive_only = bool(low >= 0)
+        return tags
+
+
+def places_of(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Index of every label among the known ones, which are in order; None if there are others.
+
+    For a stream of few classes much cheaper than sorting all labels again.
+    """
+    if labels.dtype.kind != known.dtype.kind or labels.dtype.kind not in "biufU":
+        return None
+    places = np.minimum(np.searchsorted(known, labels), len(known) - 1)
+    return places if (known[places] == labels).all() else None
+
+
+def refuse_sparse(X: ArrayLike) -> None:
+    """Codevectors are means of samples, hence dense."""
+    if sparse.issparse(X):
+        raise TypeError(
+            "Sparse data was passed, but codevectors are means of samples and become dense at "
+            "once, so nothing would be saved. Use X.toarray(), or reduce the features first, for "
+            "example with sklearn.decomposition.TruncatedSVD."
+        )
+
+
+def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array | None:
+    """Sample weights as floats; ValueError if they are not finite, negative or all zero."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=float)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}!")
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity")
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise ValueError(f"sample_weight must not be negative, but row {row} has {weights[row]:g}")
+    if not weights.any():
+        raise ValueError("all sample weights are zero: there is nothing to learn from")
+    return np.ascontiguousarray(weights)
+
+
+def mean_one(weights: Array | None) -> Array | None:
+    """Weights scaled so that a row counts as one sample on average (only ratios matter in fit)."""
+    return None if weights is None else weights * (np.count_nonzero(weights) / weights.sum())
+
+
+def names_of(values: Sequence[Any]) -> str:
+    """A short list of labels for a message."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values[:5]]
+    shown = ", ".join(repr(value) for value in plain)
+    return shown + (", ..." if len(values) > 5 else "")
