@@ -47,7 +47,9 @@ def level_settings(T, n, **changes):
 
 def start(kernel, divergence, X, K, rng, settings_):
     low, high = divergence.bounds(X.mean(axis=0))
-    mu = np.clip(X[rng.choice(len(X), K)] * 0.5 + X.mean(axis=0) * 0.5, low, high)
+    # No two in one place: below the critical temperature nothing but rounding would part them.
+    rows = X[rng.choice(len(X), K, replace=False)]
+    mu = np.clip(rows * 0.5 + X.mean(axis=0) * 0.5, low, high)
     rho = rng.dirichlet(np.ones(K))
     axis = rng.normal(size=mu.shape)
     axis /= np.linalg.norm(axis, axis=1, keepdims=True)
