@@ -1,14 +1,16 @@
-"""After the anneal: soft LVQ on the model's own associations, and the model it leaves.
+"""After the anneal: LVQ of three kinds, and the model it leaves.
 
 The paper asks for "an LVQ algorithm or some other local model" once the temperature has reached its
 end. Soft LVQ (robust soft LVQ, Seo and Obermayer 2003) climbs the log posterior of the samples' own
-classes, starting where the annealing ended; the kernel has the gradient (cpp/soft_lvq.hpp).
+classes, starting where the annealing ended; the kernel has the gradient (cpp/soft_lvq.hpp). LVQ1 and
+GLVQ move nothing but the nearest codevectors (cpp/winner.hpp).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,8 +103,8 @@ def tempered(
     return replace(model, level=replace(level, temperature=level.temperature / factor))
 
 
-class SoftTuning:
-    """Soft LVQ that goes on as samples come.
+class Tuning(ABC):
+    """Fine-tuning that goes on as samples come.
 
     Parameters
     ----------
@@ -127,10 +129,63 @@ class SoftTuning:
     ) -> None:
         self.divergence, self.start, self.fits = divergence, start, fits
         self.n_classes, self.geometry, self.rate = n_classes, geometry, rate
+        self.kernel = kernel_for(divergence)
         self.run = self._new_run()
 
+    @abstractmethod
     def _new_run(self) -> Any:
+        """The kernel's side of it, before the first sample."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """Steps taken, of `BATCH` samples each."""
+
+    @abstractmethod
+    def learn(
+        self,
+        X: NDArray[Any],
+        order: Integers | None,
+        classes: Classes,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        answer: bool = False,
+    ) -> Array:
+        """Learn rows begin..end; if asked, p(c|x) of each before it was learnt."""
+
+    @abstractmethod
+    def model(self) -> TunedModel:
+        """The model as it stands."""
+
+    def answers(self, X: NDArray[Any]) -> Array:
+        """p(c|x) of every row as the model stands."""
+        return self.model().posterior(self.divergence, X, self.n_classes)
+
+    def copy(self) -> Self:
+        """A twin that can go on by itself."""
+        twin = object.__new__(type(self))
+        twin.__setstate__(self.__getstate__())
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state["run"] = self.run.state()
+        del state["kernel"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        saved = state["run"]
+        self.__dict__.update(state)
         self.kernel = kernel_for(self.divergence)
+        self.run = self._new_run()
+        self.run.restore(saved)
+
+
+class SoftTuning(Tuning):
+    """Soft LVQ."""
+
+    def _new_run(self) -> Any:
         start, level = self.start, self.start.level
         sharpness = np.ones(level.n_codevectors) if start.sharpness is None else start.sharpness
         relevances = (
@@ -159,14 +214,17 @@ class SoftTuning:
         end: int,
         answer: bool = False,
     ) -> Array:
-        """Learn rows begin..end; if asked, p(c|x) of each before it was learnt."""
         result: Array = self.kernel.learn_soft(
             self.run, X, order, classes, weights, begin, end, answer
         )
         return result
 
+    @property
+    def steps(self) -> int:
+        return int(self.run.updates)
+
     def answers(self, X: NDArray[Any]) -> Array:
-        """p(c|x) of every row as the model stands; what `model` would say, sooner."""
+        # What `model` would say, sooner.
         if self.run.updates == 0:
             return self.start.posterior(self.divergence, X, self.n_classes)
         state = self.kernel.read_soft(self.divergence, self.run)
@@ -178,7 +236,6 @@ class SoftTuning:
         return posterior
 
     def model(self) -> TunedModel:
-        """The model as it stands."""
         if self.run.updates == 0:
             return self.start
         state = self.kernel.read_soft(self.divergence, self.run)
@@ -203,20 +260,68 @@ class SoftTuning:
         level = replace(old, codevectors=mu, weights=weights, temperature=T)
         return TunedModel(level, bias, sharpness, relevances, self.start.calibration)
 
-    def copy(self) -> SoftTuning:
-        """A twin that can go on by itself."""
-        twin = SoftTuning.__new__(SoftTuning)
-        twin.__setstate__(self.__getstate__())
-        return twin
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state["run"] = self.run.state()
-        del state["kernel"]
-        return state
+class WinnerTuning(Tuning):
+    """LVQ1 or GLVQ: codevectors move, their weights and temperature stay."""
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        saved = state["run"]
-        self.__dict__.update(state)
-        self.run = self._new_run()
-        self.run.restore(saved)
+    rule = "lvq1"
+    # alpha(v) = 1/(20 + v/10), v the updates of the codevector itself: no jump at the start.
+    alpha = 20.0, 0.1
+
+    def _new_run(self) -> Any:
+        level = self.start.level
+        settings = {
+            "rule": self.rule,
+            "a": self.alpha[0],
+            "b": self.alpha[1],
+            "alpha_min": 0.0,
+            "n": 0.0,
+            "scale": level.temperature,
+        }
+        return self.kernel.begin_winner(
+            self.divergence, level.codevectors, level.classes.astype(np.int32), settings,
+            self.geometry.low, self.geometry.high,
+        )  # fmt: skip
+
+    @property
+    def steps(self) -> int:
+        return int(self.run.count) // BATCH
+
+    def learn(
+        self,
+        X: NDArray[Any],
+        order: Integers | None,
+        classes: Classes,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        answer: bool = False,
+    ) -> Array:
+        if not answer:
+            self.kernel.compete(self.run, X, order, classes, weights, begin, end)
+            return np.empty((0, self.n_classes))
+        replies = np.empty((end - begin, self.n_classes))
+        for k in range(begin, end):
+            row = k if order is None else int(order[k])
+            replies[k - begin] = self.answers(X[row : row + 1])[0]
+            self.kernel.compete(self.run, X, order, classes, weights, k, k + 1)
+        return replies
+
+    def model(self) -> TunedModel:
+        if self.run.count == 0:
+            return self.start
+        mu = self.kernel.read(self.divergence, self.run)["mu"]
+        return replace(self.start, level=replace(self.start.level, codevectors=mu))
+
+
+class GeneralizedTuning(WinnerTuning):
+    """GLVQ (Sato and Yamada 1996)."""
+
+    rule = "glvq"
+
+
+TUNINGS: dict[str, type[Tuning]] = {
+    "soft_lvq": SoftTuning,
+    "lvq": WinnerTuning,
+    "glvq": GeneralizedTuning,
+}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from annealed.annealer import Annealer
 from annealed.divergences import Array
-from annealed.finetune import RATE, Classes, Fits, SoftTuning, TunedModel, as_annealed
+from annealed.finetune import Classes, Fits, SoftTuning, TunedModel, Tuning, as_annealed
 from annealed.path import Level
 from annealed.selection import Candidate, Judge, Score, Selection, sizes
 
@@ -36,8 +36,10 @@ class Tutor:
         How much a sample of each class counts.
     last : bool
         Only the coldest level takes part.
+    method : subclass of Tuning or None
+        How to fine-tune; None for not at all.
     fits : tuple of Fits
-        What fine-tuning may fit; empty for no fine-tuning at all.
+        What fine-tuning may fit.
     """
 
     def __init__(
@@ -47,16 +49,19 @@ class Tutor:
         factor: Array,
         *,
         last: bool,
+        method: type[Tuning] | None,
         fits: tuple[Fits, ...],
     ) -> None:
         self._set(None, factor)
         divergence, path, geometry = annealer.divergence, annealer.path(), annealer.geometry()
         for K in sizes(path)[-1:] if last else sizes(path):
             start = as_annealed(path.codebook(K), log_prior)
-            for each, rate in ((Fits(), 0.0), *((each, RATE) for each in fits)):
-                runner = SoftTuning(divergence, start, len(log_prior), geometry, each, rate)
-                self.runners.append(runner)
-                self.answers.append([])
+            self.runners.append(SoftTuning(divergence, start, len(log_prior), geometry, Fits(), 0))
+            if method is not None:
+                self.runners += [
+                    method(divergence, start, len(log_prior), geometry, each) for each in fits
+                ]
+        self.answers += [[] for _ in self.runners]
 
     @classmethod
     def graduated(cls, selection: Selection, factor: Array) -> Tutor:
@@ -68,7 +73,7 @@ class Tutor:
 
     def _set(
         self,
-        tuning: SoftTuning | None,
+        tuning: Tuning | None,
         factor: Array,
         calibration: float = 1.0,
         tempering: float = 1.0,
@@ -79,7 +84,7 @@ class Tutor:
         self.candidates: tuple[Candidate, ...] = ()
         self.chosen: Candidate | None = None
         self.seen = 0  # samples of the race
-        self.runners: list[SoftTuning] = []
+        self.runners: list[Tuning] = []
         self.answers: list[list[Array]] = []
         self.classes: list[Classes] = []
 
@@ -145,9 +150,7 @@ class Tutor:
         marks = [judge(each) for each in answers]
         best = int(np.argmax([score for score, _, _ in marks]))
         candidates = tuple(
-            Candidate(
-                runner.start.level.n_codevectors, *runner.fits, int(runner.run.updates), *mark
-            )
+            Candidate(runner.start.level.n_codevectors, *runner.fits, runner.steps, *mark)
             for runner, mark in zip(self.runners, marks, strict=True)
         )
         winner = self.runners[best]

@@ -29,6 +29,7 @@ from annealed.finetune import (
     Integers,
     SoftTuning,
     TunedModel,
+    Tuning,
     as_annealed,
     calibrated,
     tempered,
@@ -142,8 +143,10 @@ class Course:
         emphasis: Array | None,
         rows: Integers,
         rng: np.random.Generator,
+        method: type[Tuning] | None,
     ) -> None:
         self.divergence, self.path = annealer.divergence, path
+        self.method = method or SoftTuning  # of which nothing but the start is then asked
         self.geometry: Geometry = annealer.geometry()
         self.lesson, self.emphasis = lesson, emphasis
         self.shuffled = Shuffled(rows, rng)
@@ -160,13 +163,13 @@ class Course:
             self._started[K] = tempered(model, self.divergence, *self._few)
         return self._started[K]
 
-    def tuning(self, K: int, fits: Fits) -> SoftTuning:
+    def tuning(self, K: int, fits: Fits) -> Tuning:
         """Fine-tuning about to begin."""
-        return SoftTuning(
+        return self.method(
             self.divergence, self.start(K), len(self.lesson.log_prior), self.geometry, fits
         )
 
-    def tune(self, tuning: SoftTuning, begin: int, end: int) -> None:
+    def tune(self, tuning: Tuning, begin: int, end: int) -> None:
         """Learn from step ``begin`` to step ``end``."""
         order = self.shuffled.until(end * BATCH)
         lesson = self.lesson
@@ -265,7 +268,7 @@ class Selection:
     """
 
     level: Level
-    tuning: SoftTuning | None
+    tuning: Tuning | None
     tempering: float
     calibration: float
     chosen: Candidate
@@ -288,6 +291,7 @@ def select(
     rng: np.random.Generator,
     *,
     last: bool,
+    method: type[Tuning] | None,
     fits: tuple[Fits, ...],
     score: Score | None,
 ) -> Selection | None:
@@ -303,8 +307,10 @@ def select(
     rng : Generator
     last : bool
         Take the coldest level rather than choose one.
+    method : subclass of Tuning or None
+        How to fine-tune; None for not at all.
     fits : tuple of Fits
-        What fine-tuning may fit; empty for no fine-tuning at all.
+        What fine-tuning may fit.
     score : callable or None
         Score of posteriors given the classes of their rows; None for the default.
     """
@@ -321,7 +327,7 @@ def select(
         again.anneal(lesson.X, lesson.classes, weights, rng)
         if not again.path():  # without the rows held out all others are alike
             continue
-        course = Course(again, again.path(), lesson, emphasis, learn, rng)
+        course = Course(again, again.path(), lesson, emphasis, learn, rng, method)
         exams.append(Exam(course, np.ascontiguousarray(lesson.X[test])))
         tested.append(test)
     if not exams:
@@ -329,15 +335,15 @@ def select(
     rows = np.concatenate(tested)
     judge = Judge(lesson.classes[rows], emphasis[rows], score)
     tried = sizes(path)[-1:] if last else sizes(path)
-    contestants = [Contestant(K, each, exams) for K in tried for each in fits or (Fits(),)]
-    contest(contestants, judge, fine_tuned=bool(fits), rows=len(lesson.X))
+    contestants = [Contestant(K, each, exams) for K in tried for each in fits]
+    contest(contestants, judge, fine_tuned=method is not None, rows=len(lesson.X))
     winner = max(contestants, key=Contestant.score)
     chosen = winner.best
     assert chosen is not None and winner.best_answers is not None
     everything = (
         np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
     )
-    course = Course(annealer, path, lesson, emphasis, everything, rng)
+    course = Course(annealer, path, lesson, emphasis, everything, rng, method)
     level = path.codebook(chosen.n_codevectors)
     tuning = None
     if chosen.steps:

@@ -24,7 +24,7 @@ from annealed.estimators.annealing import (
     names_of,
 )
 from annealed.estimators.parameters import Rule, instance, one_of, whole
-from annealed.finetune import Fits, TunedModel, as_annealed
+from annealed.finetune import TUNINGS, Fits, TunedModel, Tuning, as_annealed
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
 from annealed.race import Tutor
@@ -67,11 +67,12 @@ class ODAClassifier(ClassifierMixin, AnnealingEstimator):
         Which level predicts: the one that does best, fine-tuned, on rows it has not learnt (parts
         of the rows held out in `fit`, the samples to come in a stream), or the coldest. Any other
         is reached with `at`.
-    fine_tune : {"soft_lvq", None}, default="soft_lvq"
-        What follows the annealing: soft LVQ on the model's own associations, or nothing. It moves
-        codevectors, weights and temperature and, where rows held out say so, fits a temperature
-        for each codevector and a relevance for each feature. A fine-tuned model that does worse on
-        the rows held out than the annealed one is not kept.
+    fine_tune : {"soft_lvq", "lvq", "glvq", None}, default="soft_lvq"
+        What follows the annealing. "soft_lvq" follows the model's own associations: it moves
+        codevectors, weights and temperature and, where rows not learnt say so, fits a temperature
+        for each codevector and a relevance for each feature. "lvq" (LVQ1) and "glvq" move the
+        nearest codevectors only. A fine-tuned model that does worse on rows not learnt than the
+        annealed one is not kept.
     scoring : str, callable or None, default=None
         What "does best" means: any scikit-learn scorer, for example "f1" or "average_precision"
         where one class is rare. None: accuracy less half the log loss.
@@ -138,7 +139,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     _rules = SHARED_RULES | {
         "level": [one_of("auto", "last")],
-        "fine_tune": [one_of("soft_lvq", None)],
+        "fine_tune": [one_of(*TUNINGS, None)],
         "scoring": [
             one_of(None),
             instance(str, "the name of a scorer"),
@@ -237,10 +238,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         return self
 
     @property
+    def _method(self) -> type[Tuning] | None:
+        return None if self.fine_tune is None else TUNINGS[self.fine_tune]
+
+    @property
     def _fits(self) -> tuple[Fits, ...]:
         """What fine-tuning may fit."""
-        if self.fine_tune is None:
-            return ()
+        if self.fine_tune != "soft_lvq":
+            return (Fits(),)
         if not self._annealer.divergence.weighable:
             return Fits(), Fits(temperatures=True)
         return Fits(), Fits(relevances=True), Fits(temperatures=True, relevances=True)
@@ -257,8 +262,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             return None
         lesson = Lesson(rows, index, weights, self._log_prior())
         return select(
-            self._annealer, schedule, lesson, rng, last=self.level == "last", fits=self._fits,
-            score=self._score(),
+            self._annealer, schedule, lesson, rng, last=self.level == "last", method=self._method,
+            fits=self._fits, score=self._score(),
         )  # fmt: skip
 
     def _score(self) -> Score | None:
@@ -361,7 +366,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             if fine_tuning and self._tutor is None and annealer.finished and annealer.path():
                 self._tutor = Tutor(
                     annealer, self._log_prior(), self._class_factors(),
-                    last=self.level == "last", fits=self._fits,
+                    last=self.level == "last", method=self._method, fits=self._fits,
                 )  # fmt: skip
             tutor = self._tutor
             stop = end if tutor is None else tutor.horizon(weights, begin, end)
