@@ -15,7 +15,7 @@ from predicates import same_path, valid_energies, valid_model, valid_path
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_wine, make_blobs, make_moons
+from sklearn.datasets import load_digits, load_wine, make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -630,6 +630,18 @@ def test_far_from_the_origin_nothing_changes(blobs):
     X = blobs[0]
     near, far = (DeterministicAnnealing(3).fit(X + offset) for offset in (0.0, 1e6))
     np.testing.assert_allclose(far.codevectors_ - 1e6, near.codevectors_, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["kullback_leibler", "i_divergence", "logistic"])
+def test_features_that_are_almost_always_zero_do_not_keep_codevectors_together(name):
+    """A step towards a split is shortened to stay inside; such features leave it no length."""
+    X = load_digits().data[:200]
+    X = X / (X.sum(axis=1, keepdims=True) if name == "kullback_leibler" else 16.0)
+    model = DeterministicAnnealing(2, divergence=name).fit(X)
+    split = model.path_.events[0]
+    seen = model.path_[split.level].temperature
+    assert 0.95 * split.critical_temperature <= seen <= split.critical_temperature
+    assert model.n_clusters_ == 2
 
 
 def test_identical_rows_are_one_cluster_and_few_rows_few():

@@ -43,7 +43,7 @@ IDLE, NEGLIGIBLE = 1e-7, 1e-12
 # A ladder that must grow to a given K goes on below T_min, but not below this part of T_0.
 COLDEST = 1e-9
 # Up to this many features the covariance is written down, beyond it is only multiplied with.
-DENSE = 64
+DENSE = 16
 
 
 class BatchAnnealer:
@@ -245,9 +245,24 @@ class BatchAnnealer:
                     Split(0, int(book.node[i]), children, float(book.critical[i]), len(self.levels))
                 )
             self.next_node += 2 * len(unstable)
+            book = replace(book, axis=self._unhindered(book, T, data))
             book = cold.split(book, unstable, T, self.divergence, data.low, data.high, first)
             book, back = self._joined(self._settle(book, T, data), T)
             settled |= back
+
+    def _unhindered(self, book: Codebook, T: float, data: _Data) -> Array:
+        """Split axes without the features that lie too close to the boundary of the domain.
+
+        The step of a split is shortened until it stays inside; one feature that is almost always
+        zero would bring it to nothing.
+        """
+        norm = (book.axis * self.divergence.hessian_product(book.mu, book.axis)).sum(axis=1)
+        gap = np.maximum(np.nan_to_num(book.critical) - T, 0.0)
+        step = np.sqrt(gap / np.where(norm > 0, norm, 1.0))[:, None] * np.abs(book.axis)
+        room = 0.5 * np.minimum(book.mu - data.low, data.high - book.mu)
+        free = np.where(step > room, 0.0, book.axis)
+        length = np.sqrt((free**2).sum(axis=1, keepdims=True))
+        return np.where(length > 0, free / np.where(length > 0, length, 1.0), book.axis)
 
     def _joined(self, book: Codebook, T: float) -> tuple[Codebook, set[int]]:
         """Join codevectors that are one at T; and the nodes whose split was taken back."""

@@ -35,8 +35,8 @@ class DeterministicAnnealing(ClusterReader):
     What online deterministic annealing approximates: at every temperature the mass-constrained
     fixed point is found by iterating over all rows, and a codevector splits where the covariance
     of its rows says that it has become unstable. Nothing is left to chance, as there is no order
-    of presentation. It is some ten times slower than `ODAClustering`, most of all with "auto",
-    which anneals six to twelve surrogates as well.
+    of presentation. It is ten to more than a hundred times slower than `ODAClustering`; "auto"
+    anneals six to twelve surrogates as well (ten to twenty seconds for some hundred rows).
 
     Parameters
     ----------
