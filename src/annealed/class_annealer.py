@@ -217,23 +217,21 @@ class ClassAnnealer:
 
     def _pairs(self, book: Codebook, schedule: Schedule) -> Codebook:
         """Perturbed twins (2i, 2i + 1): one codevector again, or a split."""
-        pairs = range(len(book) // 2)
+        first = np.arange(0, len(book), 2)
         distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
-        whole = [cold.pooled(book, 2 * i, 2 * i + 1, self.divergence) for i in pairs]
-        apart = [i for i in pairs if distance[2 * i, 2 * i + 1] >= self._threshold(schedule)]
+        critical = cold.pooled(book, first, first + 1, self.divergence).critical
+        apart = np.flatnonzero(distance[first, first + 1] >= self._threshold(schedule))
         if self.temperature >= self.entered_at:  # above trace(H C) nothing is unstable
-            apart = []
-        apart.sort(key=lambda i: -np.nan_to_num(whole[i].critical[2 * i]))
+            apart = apart[:0]
+        apart = apart[np.argsort(-np.nan_to_num(critical[apart]), kind="stable")]
         if schedule.wanted is not None:
-            apart = apart[: max(schedule.room - len(pairs), 0)]
+            apart = apart[: max(schedule.room - len(first), 0)]
         assert self.rung is not None
         for i in apart:
-            critical = float(whole[i].critical[2 * i])
-            book.node[[2 * i, 2 * i + 1]] = self._record(int(book.node[2 * i]), critical, self.rung)
-        for i in reversed(pairs):
-            if i not in apart:
-                book = cold.pooled(book, 2 * i, 2 * i + 1, self.divergence)
-        return book
+            nodes = self._record(int(book.node[2 * i]), float(critical[i]), self.rung)
+            book.node[[2 * i, 2 * i + 1]] = nodes
+        whole = np.delete(first, apart)
+        return cold.pooled(book, whole, whole + 1, self.divergence)
 
     def _record(self, parent: int, critical: float, rung: int) -> tuple[int, int]:
         if not critical > 0:  # too few samples to measure it
@@ -244,37 +242,34 @@ class ClassAnnealer:
         return children
 
     def _merge(self, book: Codebook, schedule: Schedule) -> Codebook:
-        """Join codevectors that are one at this temperature, the closest first.
+        """Join codevectors that are one at this temperature, pairs nearest to each other first.
 
         Two that were just split rest closer together than strangers do (0.5 T apart at 0.8 T_c for
         a Gaussian), so siblings get the finer threshold.
         """
         threshold = self._threshold(schedule)
         stranger = threshold if schedule.paper else 5 * threshold
-        if len(book) == 1:
-            return book
-        distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
-        np.fill_diagonal(distance, np.inf)
-        if distance.min() >= max(threshold, stranger):
-            return book
         family = {child: split for split in self.splits for child in split.children}
         while len(book) > 1:
+            distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
+            distance = np.minimum(distance, distance.T)
+            np.fill_diagonal(distance, np.inf)
+            if distance.min() >= max(threshold, stranger):
+                break
             mother = np.array([family[n].parent if n in family else -1 for n in book.node.tolist()])
             siblings = (mother[:, None] == mother) & (mother >= 0)
             ratio = distance / np.where(siblings, threshold, stranger)
-            i, j = sorted(int(k) for k in np.unravel_index(ratio.argmin(), ratio.shape))
-            if min(ratio[i, j], ratio[j, i]) >= 1:
+            nearest, i = ratio.argmin(axis=1), np.arange(len(book))
+            first = np.flatnonzero(
+                (nearest[nearest] == i) & (i < nearest) & (ratio.min(axis=1) < 1)
+            )
+            if not len(first):
                 break
-            if siblings[i, j]:  # the split is taken back: nobody descends from it
-                book.node[[i, j]] = family[int(book.node[i])].parent
-            kept, gone = (i, j) if book.rho[i] >= book.rho[j] else (j, i)
-            book = cold.pooled(book, i, j, self.divergence)
-            distance = np.delete(np.delete(distance, gone, axis=0), gone, axis=1)
-            kept -= kept > gone
-            one = book.mu[[kept]]
-            distance[kept] = self.kernel.divergences(self.divergence, one, book.mu)[0]
-            distance[:, kept] = self.kernel.divergences(self.divergence, book.mu, one)[:, 0]
-            distance[kept, kept] = np.inf
+            second = nearest[first]
+            for i, j in zip(first.tolist(), second.tolist(), strict=True):
+                if siblings[i, j]:  # the split is taken back: nobody descends from it
+                    book.node[[i, j]] = family[int(book.node[i])].parent
+            book = cold.pooled(book, first, second, self.divergence)
         return book
 
     def next_codebook(self, level: ClassLevel, T: float, schedule: Schedule) -> Codebook:

@@ -81,29 +81,36 @@ def prune(book: Codebook, epsilon_r: float) -> Codebook:
     return replace(kept, rho=kept.rho / kept.rho.sum())
 
 
-def pooled(book: Codebook, i: int, j: int, divergence: BregmanDivergence) -> Codebook:
-    """Codevectors i and j joined into one that takes the heavier's place.
+def pooled(book: Codebook, first: Nodes, second: Nodes, divergence: BregmanDivergence) -> Codebook:
+    """Pairs of codevectors joined, each into one that takes the heavier's place.
 
-    The mean is weighted by rho. The critical temperature of the pair is that of the samples of
-    both about their common mean: the pooled variance plus that of the two positions.
+    No codevector is in two pairs. The mean is weighted by rho. The critical temperature of a pair
+    is that of the samples of both about their common mean: the pooled variance plus that of the
+    two positions.
     """
-    if book.rho[j] > book.rho[i]:
-        i, j = j, i
-    rho = book.rho[i] + book.rho[j]
-    share = np.array([book.rho[i], book.rho[j]]) / rho
-    mu = share @ book.mu[[i, j]]
-    mass = book.mass[i] + book.mass[j]
+    pair = np.stack([first, second], axis=1)
+    heavier = book.rho[second] > book.rho[first]
+    pair[heavier] = pair[heavier, ::-1]
+    weight = book.rho[pair]
+    rho = weight.sum(axis=1)
+    share = weight / rho[:, None]
+    mu = (share[:, :, None] * book.mu[pair]).sum(axis=1)
+    mass = book.mass[pair].sum(axis=1)
     # The variance along the axis of the heavier one, in the units of u = H a / sqrt(<a, H a>).
-    product = divergence.hessian_product(mu[None, :], book.axis[[i]])
-    offsets = (book.mu[[i, j]] - mu) @ product[0] / np.sqrt(max(book.axis[i] @ product[0], 1e-300))
-    critical, error = book.critical[[i, j]], book.error[[i, j]]
-    critical = share @ np.where(np.isnan(critical), 0.0, critical) + share @ offsets**2
-    error = np.sqrt((share**2) @ np.where(np.isnan(error), 0.0, error) ** 2)
-    rest = np.arange(len(book)) != j
+    kept, gone = pair.T
+    axis = book.axis[kept]
+    product = divergence.hessian_product(mu, axis)
+    length = np.sqrt(np.maximum((axis * product).sum(axis=1, keepdims=True), 1e-300))
+    offsets = ((book.mu[pair] - mu[:, None, :]) * product[:, None, :]).sum(axis=2) / length
+    critical, error = book.critical[pair], book.error[pair]
+    critical = (share * (np.where(np.isnan(critical), 0.0, critical) + offsets**2)).sum(axis=1)
+    error = np.sqrt(((share * np.where(np.isnan(error), 0.0, error)) ** 2).sum(axis=1))
+    rest = np.ones(len(book), dtype=bool)
+    rest[gone] = False
     joined = book.take(np.flatnonzero(rest))
-    i -= j < i
-    joined.mu[i], joined.rho[i], joined.mass[i] = mu, rho, mass
-    joined.critical[i], joined.error[i] = critical if mass > 0 else np.nan, error
+    place = (np.cumsum(rest) - 1)[kept]
+    joined.mu[place], joined.rho[place], joined.mass[place] = mu, rho, mass
+    joined.critical[place], joined.error[place] = np.where(mass > 0, critical, np.nan), error
     return joined
 
 

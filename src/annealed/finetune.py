@@ -2,8 +2,8 @@
 
 The paper asks for "an LVQ algorithm or some other local model" once the temperature has reached its
 end. Soft LVQ (robust soft LVQ, Seo and Obermayer 2003) climbs the log posterior of the samples' own
-classes, starting where the annealing ended; the kernel has the gradient (cpp/soft_lvq.hpp). LVQ1 and
-GLVQ move nothing but the nearest codevectors (cpp/winner.hpp).
+classes, starting where the annealing ended; the kernel has the gradient (cpp/soft_lvq.hpp). LVQ1
+and GLVQ move nothing but the nearest codevectors (cpp/winner.hpp).
 """
 
 from __future__ import annotations

@@ -280,7 +280,7 @@ class BatchAnnealer:
                 back.add(taken_back[0].parent)
                 if taken_back[0].level == len(self.levels):  # nobody has seen it
                     self.splits.remove(taken_back[0])
-            book = cold.pooled(book, i, j, self.divergence)
+            book = cold.pooled(book, np.array([i]), np.array([j]), self.divergence)
         return book, back
 
     def _measured(self, book: Codebook, T: float, data: _Data) -> Codebook:
