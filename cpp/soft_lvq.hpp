@@ -240,7 +240,8 @@ private:
         average(by_relevance.mean, relevance, share);
     }
     static void average(Doubles& mean, const Doubles& value, double share) {
-        for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += share * (value[k] - mean[k]);
+        for (std::size_t k = 0; k < mean.size(); ++k)
+            if (value[k] != mean[k]) mean[k] += share * (value[k] - mean[k]);  // -inf: a prior of 0
     }
 
 };

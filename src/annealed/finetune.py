@@ -255,7 +255,9 @@ class SoftTuning(Tuning):
         sharpness = np.exp(log_beta) * T if self.fits.temperatures else None
         old = self.start.level
         first, sizes = np.unique(old.classes, return_index=True, return_counts=True)[1:]
-        share = np.exp(bias - np.repeat(np.maximum.reduceat(bias, first), sizes))
+        # A class of prior 0 has no bias to tell its weights by.
+        logs = np.where(np.isfinite(bias), bias, np.log(old.weights))
+        share = np.exp(logs - np.repeat(np.maximum.reduceat(logs, first), sizes))
         weights = share / np.repeat(np.add.reduceat(share, first), sizes)
         level = replace(old, codevectors=mu, weights=weights, temperature=T)
         return TunedModel(level, bias, sharpness, relevances, self.start.calibration)
