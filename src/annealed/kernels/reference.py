@@ -268,7 +268,7 @@ class SoftLVQ:
 
     def _step(self, x: Array, y: int, w: float) -> Array:
         x = x if self.matrix is None else x @ self.matrix
-        mu, beta = self.value["mu"], np.exp(self.value["sharpness"])
+        mu, beta = self.value["mu"], np.exp(self.value["sharpness"]) / self.settings["T"]
         relevance = np.exp(self.value["relevance"])
         if isinstance(self.divergence, Separable):
             terms = self.divergence.terms(x, mu)
