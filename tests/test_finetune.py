@@ -27,10 +27,12 @@ from annealed.finetune import (
     Tuning,
     WinnerTuning,
     as_annealed,
+    calibrated,
 )
 from annealed.kernels import online, reference
 from annealed.path import Level
 from annealed.race import LENGTH
+from annealed.selection import Judge
 
 BUILT_IN = [
     "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito", "logistic",
@@ -541,6 +543,25 @@ def test_probabilities_are_close_to_bayes():
     assert off.mean() < plain_off.mean(), (off, plain_off)
 
 
+def test_calibration_finds_the_power_that_fits_and_changes_no_decision():
+    """Probabilities that are too sure, or not sure enough, by a known power."""
+    rng = np.random.default_rng(0)
+    right = rng.dirichlet(np.ones(3), size=20000)
+    y = np.array([rng.choice(3, p=p) for p in right])
+    judge = Judge(y, np.ones(len(y)), None)
+    for power in (0.4, 1.0, 4.0):
+        # 20000 rows tell the power to about 1 %.
+        assert judge.calibration(calibrated(right, power)) == pytest.approx(1 / power, rel=0.05)
+    X, _ = moons()
+    for fine_tune in ("soft_lvq", None):
+        model = deepcopy(fitted(fine_tune))
+        power, P = model._tutor.calibration, model.predict_proba(X)
+        assert power != 1
+        model._tutor.calibration = 1.0
+        np.testing.assert_allclose(calibrated(model.predict_proba(X), power), P, atol=1e-12)
+        np.testing.assert_array_equal(model.predict(X), model.classes_[P.argmax(axis=1)])
+
+
 # -- scoring, class weights, priors ----------------------------------------------------------------
 
 
@@ -576,21 +597,24 @@ def test_a_scorer_by_name_and_as_a_callable_decide_alike():
     assert default.candidates_ != models[0].candidates_
 
 
-def test_a_scorer_hears_the_labels_of_the_user():
-    X, y = moons(200)
-    y = np.array(["yes", "no"])[y]
+@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
+def test_a_scorer_hears_the_labels_of_the_user(verb):
+    X, y = stream(5000 if verb == "partial_fit" else 300)
+    assert y[0] == "z"
     labels = set()
 
     def score(estimator, rows, truth):
         labels.update(truth)
         labels.update(estimator.predict(rows))
-        assert list(estimator.classes_) == ["no", "yes"]
+        assert list(estimator.classes_) == ["m", "z"]
         return accuracy_score(truth, estimator.predict(rows))
 
-    model = ODAClassifier(scoring=score, **SHORT).fit(X, y)
-    assert labels == {"no", "yes"}
-    assert model.chosen_.score == pytest.approx(model.chosen_.accuracy, abs=1e-5)
-    assert model.score(X, y) > 0.85
+    model = ODAClassifier(scoring=score, **SHORT)
+    getattr(model, verb)(X, y)
+    assert labels == {"m", "z"}
+    for one in model.candidates_:
+        assert one.score == pytest.approx(one.accuracy, abs=1e-5)
+    assert model.score(X, y) > 0.75  # Bayes: 0.82
 
 
 @pytest.mark.parametrize("verb", ["fit", "partial_fit"])
@@ -658,6 +682,7 @@ def stream(n=8000, classes=2, seed=0):
     X, y = make_blobs(
         n, centers=[[0, 0], [1.5, 1], [3, -1]][:classes], n_features=2, random_state=seed
     )
+    y[[0, np.flatnonzero(y == 1)[0]]] = 1, y[0]
     return X, np.array(["m", "z", "a"])[y]
 
 
@@ -725,6 +750,27 @@ def test_a_model_pickled_or_copied_in_the_race_goes_on_identically(fine_tune):
         whole = whole_stream(fine_tune, "auto", False)
         assert same_model(whole, twin) and same_tutor(whole, twin)
     np.testing.assert_array_equal(half.predict_proba(X[:50]), before)
+
+
+def test_an_error_at_the_end_of_the_race_leaves_the_model_as_it_was():
+    X, y = stream()
+    middle = race_begins(X, y, **SHORT) + LENGTH // 2
+    broken = [True]
+
+    def score(estimator, rows, labels):
+        if broken:
+            raise RuntimeError("no score today")
+        return accuracy_score(labels, estimator.predict(rows))
+
+    model = fed(ODAClassifier(**SHORT, scoring=score), X[:middle], y[:middle])
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no score today"):
+            model.partial_fit(X[middle:], y[middle:])
+    broken.clear()
+    fed(model, X[middle:], y[middle:])
+    whole = fed(ODAClassifier(**SHORT, scoring=score), X, y)
+    assert whole.chosen_ is not None
+    assert same_model(whole, model) and same_tutor(whole, model)
 
 
 def test_after_the_race_the_best_candidate_predicts_and_goes_on_learning():
