@@ -688,7 +688,7 @@ def stream(n=8000, classes=2, seed=0):
 
 def fed(model, X, y, cuts=(), w=None, reads=False):
     for a, b in itertools.pairwise([0, *sorted(c for c in cuts if c < len(X)), len(X)]):
-        if a < b:
+        if a < b and (w is None or w[a:b].any()):  # rows without any weight are refused
             model.partial_fit(X[a:b], y[a:b], sample_weight=None if w is None else w[a:b])
             if reads:
                 model.predict_proba(X[:3])
