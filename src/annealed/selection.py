@@ -38,9 +38,10 @@ from annealed.path import AnnealingPath, Level
 from annealed.schedule import Schedule
 
 # Rows are dealt into this many parts; so many of them are held out in turn that this many rows
-# are tested in all (or every row once), each part with at most so many rows.
+# are tested in all, and of every class (or every row once), each part with at most so many rows.
 PARTS = 5
 TESTED_ROWS = 450
+TESTED_OF_A_CLASS = 20
 PART_ROWS = 4000
 # Candidates stand this factor apart in their number of codevectors.
 GROWTH = 1.6
@@ -95,6 +96,13 @@ class Lesson:
         share = np.bincount(self.classes, weights, minlength=len(self.log_prior)) / weights.sum()
         factor = np.exp(self.log_prior) / np.where(share > 0, share, 1.0)
         return np.asarray(weights * factor[self.classes])
+
+    @property
+    def parts(self) -> int:
+        """How many parts to hold out in turn."""
+        rarest = np.bincount(self.classes).min()
+        needed = max(TESTED_ROWS / len(self.X), TESTED_OF_A_CLASS / max(rarest, 1))
+        return min(int(np.ceil(PARTS * needed)), PARTS)
 
     def held_out(self, parts: int, rng: np.random.Generator) -> list[tuple[Integers, Integers]]:
         """Rows to learn and rows to test, for each of some parts; every class is in the former."""
@@ -315,10 +323,9 @@ def select(
         Score of posteriors given the classes of their rows; None for the default.
     """
     path = annealer.path()
-    parts = 1 if last else int(np.clip(np.ceil(TESTED_ROWS * PARTS / len(lesson.X)), 1, PARTS))
     emphasis = lesson.emphasis
     exams, tested = [], []
-    for learn, test in lesson.held_out(parts, rng):
+    for learn, test in lesson.held_out(1 if last else lesson.parts, rng):
         weights = np.zeros(len(lesson.X))
         weights[learn] = 1.0 if lesson.weights is None else lesson.weights[learn]
         again = Annealer(annealer.d, annealer.divergence, schedule)
