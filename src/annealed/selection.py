@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
 from annealed.annealer import Annealer
 from annealed.divergences import Array
@@ -31,7 +33,6 @@ from annealed.finetune import (
     TunedModel,
     Tuning,
     as_annealed,
-    calibrated,
     tempered,
 )
 from annealed.path import AnnealingPath, Level
@@ -51,6 +52,8 @@ FIRST_TEST = 12
 SURVIVORS = {48: 8, 192: 3, 768: 1}
 MOST_PASSES = 32
 MOST_STEPS = 1536
+# Numbers of a test's answers that are kept to calibrate by.
+CALIBRATED_NUMBERS = 100_000
 
 Score = Callable[[Array, Classes], float]
 
@@ -191,37 +194,61 @@ class Exam(NamedTuple):
     X: NDArray[Any]
 
 
+class Test(NamedTuple):
+    """What one test of a candidate gave."""
+
+    steps: int
+    score: float
+    accuracy: float
+    log_loss: float
+    answers: NDArray[np.float32]  # on some of the rows
+
+
 class Contestant:
     """One candidate on its way through all exams."""
 
     def __init__(self, K: int, fits: Fits, exams: list[Exam]) -> None:
         self.K, self.fits, self.exams = K, fits, exams
         self.tunings = [exam.course.tuning(K, fits) for exam in exams]
-        self.steps = 0
-        self.best: Candidate | None = None
-        self.best_answers: Array | None = None
+        self.tests: list[Test] = []
 
-    def score(self) -> float:
-        """The best so far."""
-        return -np.inf if self.best is None else self.best.score
+    def go_on(self, steps: int, judge: Judge) -> None:
+        """Fine-tune until that many steps are taken, then be tested."""
+        taken = self.tests[-1].steps if self.tests else 0
+        for exam, tuning in zip(self.exams, self.tunings, strict=True):
+            exam.course.tune(tuning, taken, steps)
+        answers = np.concatenate(
+            [tuning.answers(exam.X) for exam, tuning in zip(self.exams, self.tunings, strict=True)]
+        )
+        self.tests.append(Test(steps, *judge(answers), judge.some(answers).astype(np.float32)))
+
+    def smoothed(self) -> Array:
+        """Scores of the tests, each with half its neighbours: a lucky test is not a good model."""
+        scores = np.array([test.score for test in self.tests])
+        total, weight = scores.copy(), np.ones(len(scores))
+        for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
+            total[here] += 0.5 * scores[there]
+            weight[here] += 0.5
+        return np.asarray(total / weight)
+
+    def best(self, at_least: float = -np.inf) -> tuple[float, Test]:
+        """The best test, and its smoothed score, among those with no lower a score of their own."""
+        smoothed = self.smoothed()
+        fit = [k for k, test in enumerate(self.tests) if test.score >= at_least]
+        if not fit:
+            return -np.inf, self.tests[0]
+        k = max(fit, key=smoothed.item)
+        return float(smoothed[k]), self.tests[k]
 
     @property
     def still_better(self) -> bool:
         """Whether one of the last two tests was the best."""
-        return self.best is None or self.best.steps >= self.steps // 2
+        return self.best()[1].steps >= self.tests[-1].steps // 2
 
-    def go_on(self, steps: int, judge: Judge) -> None:
-        """Fine-tune until that many steps are taken, then be tested."""
-        for exam, tuning in zip(self.exams, self.tunings, strict=True):
-            exam.course.tune(tuning, self.steps, steps)
-        self.steps = steps
-        answers = np.concatenate(
-            [tuning.answers(exam.X) for exam, tuning in zip(self.exams, self.tunings, strict=True)]
-        )
-        score, accuracy, loss = judge(answers)
-        if self.best is None or score > self.best.score:
-            self.best = Candidate(self.K, *self.fits, steps, score, accuracy, loss)
-            self.best_answers = answers
+    def candidate(self, at_least: float) -> Candidate:
+        """For the record."""
+        test = self.best(at_least)[1]
+        return Candidate(self.K, *self.fits, test.steps, test.score, test.accuracy, test.log_loss)
 
 
 class Judge:
@@ -246,25 +273,32 @@ class Judge:
         # Many scores know few values: among equals the surer model.
         return self.score(answers, self.classes) - 1e-6 * loss, accuracy, loss
 
-    def calibration(self, answers: Array) -> float:
-        """The power of the posterior with the least log loss, by golden section."""
-        low, high, ratio = -3.0, 1.0, (np.sqrt(5) - 1) / 2
+    def some(self, answers: Array) -> Array:
+        """Answers on every so many rows, enough to calibrate by."""
+        return answers[:: self._every(answers.shape[1])]
+
+    def _every(self, columns: int) -> int:
+        return max(len(self.classes) * columns // CALIBRATED_NUMBERS, 1)
+
+    def calibration(self, some: NDArray[Any]) -> float:
+        """The power of the posterior with the least log loss, given `some` of the answers.
+
+        As in Platt's calibration a row counts as its own class but for a share 1/(n + 2) of doubt:
+        n rows that were all right do not make a model infallible.
+        """
+        every = self._every(some.shape[1])
+        classes, emphasis = self.classes[::every], self.emphasis[::every]
+        doubt = 1 / (len(some) + 2)
+        target = np.full(some.shape, doubt / some.shape[1])
+        target[np.arange(len(some)), classes] += 1 - doubt
+        target *= emphasis[:, None]
+        log_p = np.log(np.maximum(some.astype(float), 1e-30))
 
         def loss(exponent: float) -> float:
-            return self(calibrated(answers, float(np.exp(exponent))))[2]
+            logit = np.exp(exponent) * log_p
+            return float((target * (logsumexp(logit, axis=1, keepdims=True) - logit)).sum())
 
-        a, b = high - ratio * (high - low), low + ratio * (high - low)
-        at_a, at_b = loss(a), loss(b)
-        for _ in range(12):
-            if at_a < at_b:
-                high, b, at_b = b, a, at_a
-                a = high - ratio * (high - low)
-                at_a = loss(a)
-            else:
-                low, a, at_a = a, b, at_b
-                b = low + ratio * (high - low)
-                at_b = loss(b)
-        return float(np.exp((low + high) / 2))
+        return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 1.0), method="bounded").x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,9 +378,10 @@ def select(
     tried = sizes(path)[-1:] if last else sizes(path)
     contestants = [Contestant(K, each, exams) for K in tried for each in fits]
     contest(contestants, judge, fine_tuned=method is not None, rows=len(lesson.X))
-    winner = max(contestants, key=Contestant.score)
-    chosen = winner.best
-    assert chosen is not None and winner.best_answers is not None
+    # No fine-tuning that does worse than the best level as annealed.
+    annealed = max(contestant.tests[0].score for contestant in contestants)
+    winner = max(contestants, key=lambda contestant: contestant.best(annealed)[0])
+    chosen = winner.candidate(annealed)
     everything = (
         np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
     )
@@ -361,9 +396,9 @@ def select(
         level=level,
         tuning=tuning,
         tempering=course.start(chosen.n_codevectors).level.temperature / level.temperature,
-        calibration=judge.calibration(winner.best_answers),
+        calibration=judge.calibration(winner.best(annealed)[1].answers),
         chosen=chosen,
-        candidates=tuple(one.best for one in contestants if one.best is not None),
+        candidates=tuple(contestant.candidate(-np.inf) for contestant in contestants),
         level_scores=[_level_score(level, exams, judge) for level in path],
     )
 
@@ -391,7 +426,7 @@ def contest(contestants: list[Contestant], judge: Judge, *, fine_tuned: bool, ro
         for contestant in running:
             contestant.go_on(steps, judge)
         if steps in SURVIVORS:
-            running.sort(key=Contestant.score, reverse=True)
+            running.sort(key=lambda contestant: -contestant.best()[0])
             running = running[: SURVIVORS[steps]]
         if steps >= max(SURVIVORS):  # alone: on while it gets better
             running = [one for one in running if one.still_better]
