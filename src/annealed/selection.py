@@ -11,7 +11,7 @@ as it was annealed is never kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,6 +52,9 @@ FIRST_TEST = 12
 SURVIVORS = {48: 8, 192: 3, 768: 1}
 MOST_PASSES = 32
 MOST_STEPS = 1536
+# Rows are put in random order in blocks of at least, and remembered for at most so many places.
+SHUFFLED_AT_LEAST = 4096
+SHUFFLED_AT_MOST = 1_000_000
 # Numbers of a test's answers that are kept to calibrate by.
 CALIBRATED_NUMBERS = 100_000
 
@@ -133,14 +136,27 @@ class Shuffled:
     """Rows in random order, over and over; everyone who reads it reads the same order."""
 
     def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
-        self.rows, self.rng = rows, rng
-        self.order = rng.permutation(rows)
+        self.rows, self.seed = rows, int(rng.integers(2**63))
+        self.times = max(SHUFFLED_AT_LEAST // len(rows), 1)  # few rows: several times in a block
+        self.length = self.times * len(rows)
+        self._blocks: dict[int, Integers] = {}
 
-    def until(self, end: int) -> Integers:
-        """The order, long enough to be read up to ``end``."""
-        while len(self.order) < end:
-            self.order = np.concatenate([self.order, self.rng.permutation(self.rows)])
-        return self.order
+    def block(self, k: int) -> Integers:
+        """The k-th block of the order."""
+        if k not in self._blocks:
+            if self.length * len(self._blocks) > SHUFFLED_AT_MOST:
+                self._blocks.clear()
+            order = np.tile(self.rows, (self.times, 1))
+            self._blocks[k] = np.random.default_rng([self.seed, k]).permuted(order, axis=1).ravel()
+        return self._blocks[k]
+
+    def between(self, begin: int, end: int) -> Iterator[tuple[Integers, int, int]]:
+        """Blocks, and what to read of each, to go from place ``begin`` to ``end``."""
+        while begin < end:
+            k, at = divmod(begin, self.length)
+            stop = min(self.length, at + end - begin)
+            yield self.block(k), at, stop
+            begin += stop - at
 
 
 class Course:
@@ -161,7 +177,7 @@ class Course:
         self.geometry: Geometry = annealer.geometry()
         self.lesson, self.emphasis = lesson, emphasis
         self.shuffled = Shuffled(rows, rng)
-        few = self.shuffled.order[:TEMPERED_ROWS]
+        few = self.shuffled.block(0)[:TEMPERED_ROWS]
         self._few = np.asarray(lesson.X[few], dtype=float), lesson.classes[few]
         self._started: dict[int, TunedModel] = {}
 
@@ -182,9 +198,9 @@ class Course:
 
     def tune(self, tuning: Tuning, begin: int, end: int) -> None:
         """Learn from step ``begin`` to step ``end``."""
-        order = self.shuffled.until(end * BATCH)
         lesson = self.lesson
-        tuning.learn(lesson.X, order, lesson.classes, self.emphasis, begin * BATCH, end * BATCH)
+        for order, at, stop in self.shuffled.between(begin * BATCH, end * BATCH):
+            tuning.learn(lesson.X, order, lesson.classes, self.emphasis, at, stop)
 
 
 class Exam(NamedTuple):
