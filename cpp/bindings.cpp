@@ -333,6 +333,7 @@ void define_soft_lvq(nb::module_& m, const std::string& name) {
                  settings.batch = nb::cast<int>(s["batch"]);
                  settings.temperatures = nb::cast<bool>(s["temperatures"]);
                  settings.relevances = nb::cast<bool>(s["relevances"]);
+                 settings.T = nb::cast<double>(s["T"]);
                  settings.recent = nb::cast<double>(s["recent"]);
                  new (self) Model(settings, static_cast<int>(mu.shape(0)),
                                   static_cast<int>(mu.shape(1)), mu.data(), bias.data(),

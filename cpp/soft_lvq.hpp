@@ -26,6 +26,7 @@ struct SoftSettings {
     int batch = 16;             // samples per step
     bool temperatures = false;  // a temperature for every codevector, or one for all
     bool relevances = false;    // whether lambda moves
+    double T = 1;               // the unit of temperatures
     double recent = 0;          // the newest iterate counts at least this much in the average
 };
 
@@ -42,7 +43,7 @@ public:
     SoftSettings settings;
     int K, d;
     Tiles<Divergence> tiles;
-    Doubles bias, sharpness, relevance;  // b_i, log 1/T_i, log lambda_j
+    Doubles bias, sharpness, relevance;  // b_i, log T/T_i, log lambda_j
     Ascent by_mu, by_bias, by_sharpness, by_relevance;
     Doubles terms;                          // [feature][lane]: sum of g_i d_ij/T_i over the batch
     std::int64_t updates = 0, waiting = 0;  // steps taken; samples of the current batch
@@ -73,7 +74,7 @@ public:
     // What follows from the parameters; called when they have changed.
     void refresh() {
         for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
-        for (int i = 0; i < K; ++i) beta_[i] = std::exp(sharpness[i]);
+        for (int i = 0; i < K; ++i) beta_[i] = std::exp(sharpness[i]) / settings.T;
         weighted_ = settings.relevances;
         for (int j = 0; j < d; ++j) {
             lambda_[j] = std::exp(relevance[j]);
@@ -240,7 +241,8 @@ private:
         average(by_relevance.mean, relevance, share);
     }
     static void average(Doubles& mean, const Doubles& value, double share) {
-        for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += share * (value[k] - mean[k]);
+        for (std::size_t k = 0; k < mean.size(); ++k)
+            if (value[k] != mean[k]) mean[k] += share * (value[k] - mean[k]);  // -inf: a prior of 0
     }
 
 };

@@ -100,8 +100,33 @@ def valid_model(est):
             assert label in classes
             of_class = est.codevector_labels_ == label
             np.testing.assert_allclose(est.weights_[of_class].sum(), 1.0, rtol=1e-9)
+        if hasattr(est, "candidates_"):
+            assert valid_choice(est)
     if len(est.path_):
         assert valid_path(est.path_, n_classes)
+    return True
+
+
+def valid_choice(est):
+    """The best candidate was chosen and is the size of the model; relevances have mean one."""
+    relevances = est.feature_relevances_
+    assert relevances.shape == (est.n_features_in_,)
+    assert (relevances > 0).all()
+    np.testing.assert_allclose(relevances.mean(), 1.0, rtol=1e-9)
+    if est.chosen_ is None:
+        assert est.candidates_ == ()
+        np.testing.assert_array_equal(relevances, 1.0)
+        return True
+    assert est.chosen_ in est.candidates_
+    assert est.chosen_.score == max(one.score for one in est.candidates_)
+    assert len(est.codevectors_) == est.chosen_.n_codevectors
+    if not est.chosen_.relevances or est.chosen_.steps == 0:
+        np.testing.assert_array_equal(relevances, 1.0)
+    for one in est.candidates_:
+        assert np.isfinite(one.score)
+        assert 0 <= one.accuracy <= 1 + 1e-9
+        assert one.log_loss >= 0
+        assert one.steps >= 0
     return True
 
 
@@ -122,6 +147,27 @@ def same_model(first, second, **tolerance):
     assert same_path(first.path_, second.path_, **tolerance)
     for name in ("temperature_", "codevectors_", "weights_"):
         _close(getattr(first, name), getattr(second, name), **tolerance)
+    return True
+
+
+def same_tutor(first, second):
+    """Two classifiers stand alike in their race, or fine-tune alike after it: to the last bit."""
+    one, other = first._tutor, second._tutor
+    if one is None or other is None:
+        assert one is other
+        return True
+    for name in ("candidates", "chosen", "seen", "calibration", "tempering"):
+        assert getattr(one, name) == getattr(other, name), name
+    runs = []
+    for tutor in (one, other):
+        tunings = [*tutor.runners, *([] if tutor.tuning is None else [tutor.tuning])]
+        runs.append([tuning.run.state() for tuning in tunings])
+    for mine, yours in zip(*runs, strict=True):
+        assert mine.keys() == yours.keys()
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], yours[name])
+    for mine, yours in zip(one.answers, other.answers, strict=True):
+        np.testing.assert_array_equal(np.concatenate(mine), np.concatenate(yours))
     return True
 
 

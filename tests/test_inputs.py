@@ -393,6 +393,8 @@ CLUSTERING = [
 CLASSIFIER = [
     ({"level": "first"}, "level"),
     ({"fine_tune": "magic"}, "fine_tune"),
+    ({"scoring": "magic"}, "scoring"),
+    ({"scoring": 3}, "scoring"),
     ({"priors": [1.0]}, "priors"),
     ({"priors": [0.5, -0.5]}, "priors"),
     ({"priors": [0.0, 0.0]}, "priors"),

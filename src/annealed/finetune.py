@@ -218,11 +218,12 @@ class SoftTuning(Tuning):
             "batch": BATCH,
             "temperatures": self.fits.temperatures,
             "relevances": self.fits.relevances,
+            "T": level.temperature,
             "recent": 4 / WINDOW,
         }
         return self.kernel.begin_soft(
-            self.divergence, level.codevectors, start.bias, np.log(sharpness / level.temperature),
-            np.log(relevances), np.searchsorted(level.classes, np.arange(self.n_classes + 1)),
+            self.divergence, level.codevectors, start.bias, np.log(sharpness), np.log(relevances),
+            np.searchsorted(level.classes, np.arange(self.n_classes + 1)),
             self.geometry.unit, settings, self.geometry.low, self.geometry.high,
         )  # fmt: skip
 
@@ -251,8 +252,9 @@ class SoftTuning(Tuning):
             return self.start.posterior(self.divergence, X, self.n_classes)
         state = self.kernel.read_soft(self.divergence, self.run)
         relevances = np.exp(state["relevance"]) if self.fits.relevances else None
+        level = self.start.level
         posterior: Array = self.kernel.associate(
-            self.divergence, X, state["mu"], state["bias"], 1.0, self.start.level.classes,
+            self.divergence, X, state["mu"], state["bias"], level.temperature, level.classes,
             self.n_classes, np.exp(state["sharpness"]), relevances,
         )[0]  # fmt: skip
         return posterior
@@ -261,7 +263,8 @@ class SoftTuning(Tuning):
         if self.run.updates == 0:
             return self.start
         state = self.kernel.read_soft(self.divergence, self.run)
-        mu, bias, log_beta = state["mu"], state["bias"], state["sharpness"]
+        old = self.start.level
+        mu, bias, log_beta = state["mu"], state["bias"], state["sharpness"]  # beta in units of 1/T
         relevances = None
         if state["relevance"].any():
             relevances = np.exp(state["relevance"])
@@ -272,12 +275,14 @@ class SoftTuning(Tuning):
             # S - 1 - log S, S the sum of the codevector: back onto it, with that in the bias.
             total = mu.sum(axis=1, keepdims=True)
             mu = mu / total
-            bias = bias - ((total - 1 - np.log(total)) * np.exp(log_beta)[:, None])[:, 0]
-        T = float(np.exp(-log_beta.mean()))
-        sharpness = np.exp(log_beta) * T if self.fits.temperatures else None
-        old = self.start.level
+            excess = (total - 1 - np.log(total))[:, 0]
+            bias = bias - excess * np.exp(log_beta) / old.temperature
+        T = old.temperature * float(np.exp(-log_beta.mean()))
+        sharpness = np.exp(log_beta - log_beta.mean()) if self.fits.temperatures else None
         first, sizes = np.unique(old.classes, return_index=True, return_counts=True)[1:]
-        share = np.exp(bias - np.repeat(np.maximum.reduceat(bias, first), sizes))
+        # A class of prior 0 has no bias to tell its weights by.
+        logs = np.where(np.isfinite(bias), bias, np.log(old.weights))
+        share = np.exp(logs - np.repeat(np.maximum.reduceat(logs, first), sizes))
         weights = share / np.repeat(np.add.reduceat(share, first), sizes)
         level = replace(old, codevectors=mu, weights=weights, temperature=T)
         return TunedModel(level, bias, sharpness, relevances, self.start.calibration)

@@ -124,9 +124,9 @@ class Tutor:
         """Learn rows begin..end, at most up to the horizon."""
         X, classes, n = X[begin:end], classes[begin:end], end - begin
         counted = self.factor[classes]
-        present: Any = slice(None)
         if weights is not None:
-            counted, present = counted * weights[begin:end], weights[begin:end] > 0
+            counted = counted * weights[begin:end]
+        present = counted > 0  # of the others, soft LVQ says nothing
         if self.tuning is not None:
             self.tuning.learn(X, None, classes, counted, 0, n)
         if not self.racing:

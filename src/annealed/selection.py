@@ -177,7 +177,10 @@ class Course:
         self.geometry: Geometry = annealer.geometry()
         self.lesson, self.emphasis = lesson, emphasis
         self.shuffled = Shuffled(rows, rng)
-        few = self.shuffled.block(0)[:TEMPERED_ROWS]
+        order = self.shuffled.block(0)
+        # A class of prior 0 is impossible at any temperature.
+        few = order if emphasis is None else order[emphasis[order] > 0]
+        few = few[:TEMPERED_ROWS]
         self._few = np.asarray(lesson.X[few], dtype=float), lesson.classes[few]
         self._started: dict[int, TunedModel] = {}
 

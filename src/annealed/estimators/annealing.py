@@ -240,7 +240,8 @@ class AnnealingEstimator(CodevectorEstimator):
         estimator
             A copy that predicts with that level. It shares the path and cannot learn further.
         """
-        path = self.path_
+        check_is_fitted(self)
+        path = self._annealer.path()  # in its own numbering of the classes, as every model is
         if not len(path):
             raise ValueError("no level is finished yet: the model is still warming up")
         if temperature is not None and n_codevectors is None:

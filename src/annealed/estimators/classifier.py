@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ from annealed.estimators.annealing import (
     mean_one,
     names_of,
 )
-from annealed.estimators.parameters import Rule, instance, one_of, whole
+from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.finetune import TUNINGS, Fits, TunedModel, Tuning, as_annealed
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
@@ -34,6 +34,10 @@ from annealed.selection import Candidate, Lesson, Score, Selection, select
 Labels = NDArray[Any]
 # Rows on which the accuracy of every level is measured after `fit`.
 SCORED_ROWS = 500
+
+
+def _names_a_scorer(value: Any) -> bool:
+    return isinstance(value, str) and value in get_scorer_names()
 
 
 class Replies(ClassifierMixin, BaseEstimator):
@@ -142,7 +146,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         "fine_tune": [one_of(*TUNINGS, None)],
         "scoring": [
             one_of(None),
-            instance(str, "the name of a scorer"),
+            Rule(_names_a_scorer, "the name of a scorer (see sklearn.metrics.get_scorer_names)"),
             Rule(callable, "a callable"),
         ],
         "K_max": [one_of("auto"), whole(1)],

@@ -121,9 +121,10 @@ def begin_soft(
 ) -> Any:
     """Start soft LVQ (cpp/soft_lvq.hpp) from codevectors sorted by class.
 
-    ``sharpness`` is log 1/T_i and ``relevance`` log lambda_j; codevectors of class c are those from
-    ``first_of[c]`` to ``first_of[c + 1]``; ``unit`` is the length of a unit step in the dual
-    variable, in the kernel's coordinates. A Mahalanobis divergence has no bounds to keep.
+    ``sharpness`` is log T/T_i, T the unit of temperatures in ``settings``: data twice as large is
+    then learnt with the same bits. ``relevance`` is log lambda_j; codevectors of class c
+    are those from ``first_of[c]`` to ``first_of[c + 1]``; ``unit`` is the length of a unit step in
+    the dual variable, in the kernel's coordinates. A Mahalanobis divergence has no bounds to keep.
     """
     return _compiled(divergence, "SoftLVQ")(
         _embed(divergence, mu), bias, sharpness, relevance, first_of, unit, settings, low, high,

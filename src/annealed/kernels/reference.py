@@ -268,7 +268,7 @@ class SoftLVQ:
 
     def _step(self, x: Array, y: int, w: float) -> Array:
         x = x if self.matrix is None else x @ self.matrix
-        mu, beta = self.value["mu"], np.exp(self.value["sharpness"])
+        mu, beta = self.value["mu"], np.exp(self.value["sharpness"]) / self.settings["T"]
         relevance = np.exp(self.value["relevance"])
         if isinstance(self.divergence, Separable):
             terms = self.divergence.terms(x, mu)
@@ -319,7 +319,8 @@ class SoftLVQ:
             self.gradient[name][:] = 0.0
         share = max(4 / (self.updates + 3), self.settings["recent"])
         for name, value in self.value.items():
-            self.mean[name] += share * (value - self.mean[name])
+            moved = value != self.mean[name]  # a prior of 0 is a bias of -inf
+            self.mean[name][moved] += share * (value[moved] - self.mean[name][moved])
 
     def state(self) -> State:
         state: State = {
