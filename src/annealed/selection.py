@@ -251,12 +251,16 @@ class Contestant:
         return np.asarray(total / weight)
 
     def best(self, at_least: float = -np.inf) -> tuple[float, Test]:
-        """The best test, and its smoothed score, among those with no lower a score of their own."""
+        """The best test and its smoothed score, of those that are no worse than as annealed.
+
+        -inf for the score if none of them is ``at_least`` as good as that.
+        """
         smoothed = self.smoothed()
-        fit = [k for k, test in enumerate(self.tests) if test.score >= at_least]
-        if not fit:
+        bar = max(at_least, self.tests[0].score)
+        good = [k for k, test in enumerate(self.tests) if test.score >= bar]
+        if not good:
             return -np.inf, self.tests[0]
-        k = max(fit, key=smoothed.item)
+        k = max(good, key=smoothed.item)
         return float(smoothed[k]), self.tests[k]
 
     @property
@@ -417,7 +421,10 @@ def select(
         tempering=course.start(chosen.n_codevectors).level.temperature / level.temperature,
         calibration=judge.calibration(winner.best(annealed)[1].answers),
         chosen=chosen,
-        candidates=tuple(contestant.candidate(-np.inf) for contestant in contestants),
+        candidates=tuple(
+            chosen if contestant is winner else contestant.candidate(-np.inf)
+            for contestant in contestants
+        ),
         level_scores=[_level_score(level, exams, judge) for level in path],
     )
 
