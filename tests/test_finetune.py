@@ -407,7 +407,6 @@ def test_the_choice_never_scores_below_the_best_level_as_annealed(data, fine_tun
     best = {c.n_codevectors: c.score for c in annealed.candidates_}
     for one in tuned.candidates_:  # the same rows held out: nobody ends below its own start
         assert one.score >= best[one.n_codevectors]
-    assert tuned.chosen_.score == max(c.score for c in tuned.candidates_)
     assert tuned.chosen_.score >= annealed.chosen_.score == max(best.values())
 
 
