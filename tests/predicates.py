@@ -118,9 +118,6 @@ def valid_choice(est):
         np.testing.assert_array_equal(relevances, 1.0)
         return True
     assert est.chosen_ in est.candidates_
-    # Neighbouring tests count as well, so the best single score may be another's.
-    as_annealed = [one.score for one in est.candidates_ if one.steps == 0]
-    assert est.chosen_.score >= max(as_annealed, default=-np.inf)
     assert len(est.codevectors_) == est.chosen_.n_codevectors
     if not est.chosen_.relevances or est.chosen_.steps == 0:
         np.testing.assert_array_equal(relevances, 1.0)

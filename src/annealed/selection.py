@@ -5,7 +5,7 @@ Parts of the rows are held out in turn. On the rest the classes are annealed ane
 as they go. Most are given up early: whoever is behind after a few steps is not followed further
 (successive halving, Jamieson and Talwalkar 2016). What wins is repeated on all rows.
 
-Zero steps of fine-tuning is one of the answers: what is worse on the part held out than the level
+Zero steps of fine-tuning is one of the answers: what is worse on the parts held out than its level
 as it was annealed is never kept.
 """
 
@@ -250,16 +250,10 @@ class Contestant:
             weight[here] += 0.5
         return np.asarray(total / weight)
 
-    def best(self, at_least: float = -np.inf) -> tuple[float, Test]:
-        """The best test and its smoothed score, of those that are no worse than as annealed.
-
-        -inf for the score if none of them is ``at_least`` as good as that.
-        """
+    def best(self) -> tuple[float, Test]:
+        """The best test and its smoothed score, of those no worse than the level as annealed."""
         smoothed = self.smoothed()
-        bar = max(at_least, self.tests[0].score)
-        good = [k for k, test in enumerate(self.tests) if test.score >= bar]
-        if not good:
-            return -np.inf, self.tests[0]
+        good = [k for k, test in enumerate(self.tests) if test.score >= self.tests[0].score]
         k = max(good, key=smoothed.item)
         return float(smoothed[k]), self.tests[k]
 
@@ -268,9 +262,9 @@ class Contestant:
         """Whether one of the last two tests was the best."""
         return self.best()[1].steps >= self.tests[-1].steps // 2
 
-    def candidate(self, at_least: float) -> Candidate:
+    def candidate(self) -> Candidate:
         """For the record."""
-        test = self.best(at_least)[1]
+        test = self.best()[1]
         return Candidate(self.K, *self.fits, test.steps, test.score, test.accuracy, test.log_loss)
 
 
@@ -401,10 +395,8 @@ def select(
     tried = sizes(path)[-1:] if last else sizes(path)
     contestants = [Contestant(K, each, exams) for K in tried for each in fits]
     contest(contestants, judge, fine_tuned=method is not None, rows=len(lesson.X))
-    # No fine-tuning that does worse than the best level as annealed.
-    annealed = max(contestant.tests[0].score for contestant in contestants)
-    winner = max(contestants, key=lambda contestant: contestant.best(annealed)[0])
-    chosen = winner.candidate(annealed)
+    winner = max(contestants, key=lambda contestant: contestant.best()[0])
+    chosen = winner.candidate()
     everything = (
         np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
     )
@@ -419,12 +411,9 @@ def select(
         level=level,
         tuning=tuning,
         tempering=course.start(chosen.n_codevectors).level.temperature / level.temperature,
-        calibration=judge.calibration(winner.best(annealed)[1].answers),
+        calibration=judge.calibration(winner.best()[1].answers),
         chosen=chosen,
-        candidates=tuple(
-            chosen if contestant is winner else contestant.candidate(-np.inf)
-            for contestant in contestants
-        ),
+        candidates=tuple(contestant.candidate() for contestant in contestants),
         level_scores=[_level_score(level, exams, judge) for level in path],
     )
 
