@@ -32,6 +32,9 @@ from annealed.kernels import online, reference
 from annealed.path import Level
 from annealed.race import LENGTH
 
+# Arithmetic of our own: left out where other versions of the dependencies are tried.
+pytestmark = pytest.mark.quality
+
 BUILT_IN = [
     "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito", "logistic",
     "mahalanobis",
