@@ -16,7 +16,7 @@ export MPLBACKEND := Agg
 help:
 	@echo "make demo         anneal a data set, print the levels, draw out/bifurcation.png"
 	@echo "make test         the whole test suite, newest releases"
-	@echo "make test-oldest  the same, less the algorithm's statistics, with the oldest numpy and"
+	@echo "make test-oldest  the same, less what tests the algorithm itself, with the oldest numpy and"
 	@echo "                  scikit-learn we support"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        speed and quality beside other packages"

@@ -33,6 +33,9 @@ from annealed import (
 )
 from annealed.kernels import online, reference
 
+# Arithmetic of our own: left out where other versions of the dependencies are tried.
+pytestmark = pytest.mark.quality
+
 RULES = ["vq", "lvq1", "glvq"]
 COSH = BregmanDivergence(
     phi=lambda x: np.cosh(x).sum(axis=1), gradient=np.sinh, hessian=np.cosh, name="cosh"

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from annealed.divergences import Mahalanobis, get_divergence
 from annealed.kernels import online, reference
 
+# Arithmetic of our own: left out where other versions of the dependencies are tried.
+pytestmark = pytest.mark.quality
+
 COMPILED = ["squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito", "logistic"]
 
 

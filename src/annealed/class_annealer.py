@@ -259,10 +259,9 @@ class ClassAnnealer:
             mother = np.array([family[n].parent if n in family else -1 for n in book.node.tolist()])
             siblings = (mother[:, None] == mother) & (mother >= 0)
             ratio = distance / np.where(siblings, threshold, stranger)
-            nearest, i = ratio.argmin(axis=1), np.arange(len(book))
-            first = np.flatnonzero(
-                (nearest[nearest] == i) & (i < nearest) & (ratio.min(axis=1) < 1)
-            )
+            nearest, here = ratio.argmin(axis=1), np.arange(len(book))
+            mutual = (nearest[nearest] == here) & (here < nearest)
+            first = np.flatnonzero(mutual & (ratio.min(axis=1) < 1))
             if not len(first):
                 break
             second = nearest[first]

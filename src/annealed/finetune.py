@@ -27,6 +27,8 @@ BATCH = 16
 RATE = 0.05
 # Once this many steps are averaged, older ones fade: what a stream fine-tunes can follow it.
 WINDOW = 4000
+# Multiplications per call of the kernel, so that Ctrl-C is heard in time.
+WORK_PER_CALL = 20_000_000
 # Rows that decide the temperature fine-tuning starts from, and the factors of 1/T tried.
 TEMPERED_ROWS = 200
 FACTORS = 2.0 ** np.arange(-4.0, 2.5, 0.75)
@@ -99,7 +101,8 @@ def tempered(
         divergence, X, classes, level.codevectors, model.bias, level.temperature, level.classes,
         FACTORS,
     )  # fmt: skip
-    factor = float(FACTORS[int(np.nanargmin(loss))])
+    # Where rows are told apart without doubt the loss falls for ever: the hottest that is as good.
+    factor = float(FACTORS[int(np.argmax(loss <= np.nanmin(loss) + 1))])
     return replace(model, level=replace(level, temperature=level.temperature / factor))
 
 
@@ -141,7 +144,6 @@ class Tuning(ABC):
     def steps(self) -> int:
         """Steps taken, of `BATCH` samples each."""
 
-    @abstractmethod
     def learn(
         self,
         X: NDArray[Any],
@@ -153,6 +155,26 @@ class Tuning(ABC):
         answer: bool = False,
     ) -> Array:
         """Learn rows begin..end; if asked, p(c|x) of each before it was learnt."""
+        at_once = max(1, WORK_PER_CALL // self.start.level.codevectors.size)
+        replies = [np.empty((0, self.n_classes))]
+        while begin < end:
+            stop = min(end, begin + at_once)
+            replies.append(self._learn(X, order, classes, weights, begin, stop, answer))
+            begin = stop
+        return np.concatenate(replies)
+
+    @abstractmethod
+    def _learn(
+        self,
+        X: NDArray[Any],
+        order: Integers | None,
+        classes: Classes,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        answer: bool,
+    ) -> Array:
+        """As `learn`, in one go."""
 
     @abstractmethod
     def model(self) -> TunedModel:
@@ -205,7 +227,7 @@ class SoftTuning(Tuning):
             self.geometry.unit, settings, self.geometry.low, self.geometry.high,
         )  # fmt: skip
 
-    def learn(
+    def _learn(
         self,
         X: NDArray[Any],
         order: Integers | None,
@@ -213,7 +235,7 @@ class SoftTuning(Tuning):
         weights: Array | None,
         begin: int,
         end: int,
-        answer: bool = False,
+        answer: bool,
     ) -> Array:
         result: Array = self.kernel.learn_soft(
             self.run, X, order, classes, weights, begin, end, answer
@@ -292,7 +314,7 @@ class WinnerTuning(Tuning):
     def steps(self) -> int:
         return int(self.run.count) // BATCH
 
-    def learn(
+    def _learn(
         self,
         X: NDArray[Any],
         order: Integers | None,
@@ -300,7 +322,7 @@ class WinnerTuning(Tuning):
         weights: Array | None,
         begin: int,
         end: int,
-        answer: bool = False,
+        answer: bool,
     ) -> Array:
         if not answer:
             self.kernel.compete(self.run, X, order, classes, weights, begin, end)

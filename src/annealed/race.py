@@ -154,7 +154,7 @@ class Tutor:
             for runner, mark in zip(self.runners, marks, strict=True)
         )
         winner = self.runners[best]
-        calibration = judge.calibration(answers[best])
+        calibration = judge.calibration(judge.some(answers[best]))
         self._set(winner if winner.rate else None, self.factor, calibration)
         self.candidates, self.chosen = candidates, candidates[best]
         return None if winner.rate else winner.start.level

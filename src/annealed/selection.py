@@ -5,18 +5,20 @@ Parts of the rows are held out in turn. On the rest the classes are annealed ane
 as they go. Most are given up early: whoever is behind after a few steps is not followed further
 (successive halving, Jamieson and Talwalkar 2016). What wins is repeated on all rows.
 
-Zero steps of fine-tuning is one of the answers: what is worse on the part held out than the level
+Zero steps of fine-tuning is one of the answers: what is worse on the parts held out than its level
 as it was annealed is never kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
 from annealed.annealer import Annealer
 from annealed.divergences import Array
@@ -31,16 +33,16 @@ from annealed.finetune import (
     TunedModel,
     Tuning,
     as_annealed,
-    calibrated,
     tempered,
 )
 from annealed.path import AnnealingPath, Level
 from annealed.schedule import Schedule
 
 # Rows are dealt into this many parts; so many of them are held out in turn that this many rows
-# are tested in all (or every row once), each part with at most so many rows.
+# are tested in all, and of every class (or every row once), each part with at most so many rows.
 PARTS = 5
 TESTED_ROWS = 450
+TESTED_OF_A_CLASS = 20
 PART_ROWS = 4000
 # Candidates stand this factor apart in their number of codevectors.
 GROWTH = 1.6
@@ -50,6 +52,11 @@ FIRST_TEST = 12
 SURVIVORS = {48: 8, 192: 3, 768: 1}
 MOST_PASSES = 32
 MOST_STEPS = 1536
+# Rows are put in random order in blocks of at least, and remembered for at most so many places.
+SHUFFLED_AT_LEAST = 4096
+SHUFFLED_AT_MOST = 1_000_000
+# Numbers of a test's answers that are kept to calibrate by.
+CALIBRATED_NUMBERS = 100_000
 
 Score = Callable[[Array, Classes], float]
 
@@ -96,6 +103,13 @@ class Lesson:
         factor = np.exp(self.log_prior) / np.where(share > 0, share, 1.0)
         return np.asarray(weights * factor[self.classes])
 
+    @property
+    def parts(self) -> int:
+        """How many parts to hold out in turn."""
+        rarest = np.bincount(self.classes).min()
+        needed = max(TESTED_ROWS / len(self.X), TESTED_OF_A_CLASS / max(rarest, 1))
+        return min(int(np.ceil(PARTS * needed)), PARTS)
+
     def held_out(self, parts: int, rng: np.random.Generator) -> list[tuple[Integers, Integers]]:
         """Rows to learn and rows to test, for each of some parts; every class is in the former."""
         part = np.full(len(self.X), -1)
@@ -122,14 +136,27 @@ class Shuffled:
     """Rows in random order, over and over; everyone who reads it reads the same order."""
 
     def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
-        self.rows, self.rng = rows, rng
-        self.order = rng.permutation(rows)
+        self.rows, self.seed = rows, int(rng.integers(2**63))
+        self.times = max(SHUFFLED_AT_LEAST // len(rows), 1)  # few rows: several times in a block
+        self.length = self.times * len(rows)
+        self._blocks: dict[int, Integers] = {}
 
-    def until(self, end: int) -> Integers:
-        """The order, long enough to be read up to ``end``."""
-        while len(self.order) < end:
-            self.order = np.concatenate([self.order, self.rng.permutation(self.rows)])
-        return self.order
+    def block(self, k: int) -> Integers:
+        """The k-th block of the order."""
+        if k not in self._blocks:
+            if self.length * len(self._blocks) > SHUFFLED_AT_MOST:
+                self._blocks.clear()
+            order = np.tile(self.rows, (self.times, 1))
+            self._blocks[k] = np.random.default_rng([self.seed, k]).permuted(order, axis=1).ravel()
+        return self._blocks[k]
+
+    def between(self, begin: int, end: int) -> Iterator[tuple[Integers, int, int]]:
+        """Blocks, and what to read of each, to go from place ``begin`` to ``end``."""
+        while begin < end:
+            k, at = divmod(begin, self.length)
+            stop = min(self.length, at + end - begin)
+            yield self.block(k), at, stop
+            begin += stop - at
 
 
 class Course:
@@ -150,7 +177,7 @@ class Course:
         self.geometry: Geometry = annealer.geometry()
         self.lesson, self.emphasis = lesson, emphasis
         self.shuffled = Shuffled(rows, rng)
-        order = self.shuffled.order
+        order = self.shuffled.block(0)
         # A class of prior 0 is impossible at any temperature.
         few = order if emphasis is None else order[emphasis[order] > 0]
         few = few[:TEMPERED_ROWS]
@@ -174,9 +201,9 @@ class Course:
 
     def tune(self, tuning: Tuning, begin: int, end: int) -> None:
         """Learn from step ``begin`` to step ``end``."""
-        order = self.shuffled.until(end * BATCH)
         lesson = self.lesson
-        tuning.learn(lesson.X, order, lesson.classes, self.emphasis, begin * BATCH, end * BATCH)
+        for order, at, stop in self.shuffled.between(begin * BATCH, end * BATCH):
+            tuning.learn(lesson.X, order, lesson.classes, self.emphasis, at, stop)
 
 
 class Exam(NamedTuple):
@@ -186,37 +213,59 @@ class Exam(NamedTuple):
     X: NDArray[Any]
 
 
+class Test(NamedTuple):
+    """What one test of a candidate gave."""
+
+    steps: int
+    score: float
+    accuracy: float
+    log_loss: float
+    answers: NDArray[np.float32]  # on some of the rows
+
+
 class Contestant:
     """One candidate on its way through all exams."""
 
     def __init__(self, K: int, fits: Fits, exams: list[Exam]) -> None:
         self.K, self.fits, self.exams = K, fits, exams
         self.tunings = [exam.course.tuning(K, fits) for exam in exams]
-        self.steps = 0
-        self.best: Candidate | None = None
-        self.best_answers: Array | None = None
+        self.tests: list[Test] = []
 
-    def score(self) -> float:
-        """The best so far."""
-        return -np.inf if self.best is None else self.best.score
+    def go_on(self, steps: int, judge: Judge) -> None:
+        """Fine-tune until that many steps are taken, then be tested."""
+        taken = self.tests[-1].steps if self.tests else 0
+        for exam, tuning in zip(self.exams, self.tunings, strict=True):
+            exam.course.tune(tuning, taken, steps)
+        answers = np.concatenate(
+            [tuning.answers(exam.X) for exam, tuning in zip(self.exams, self.tunings, strict=True)]
+        )
+        self.tests.append(Test(steps, *judge(answers), judge.some(answers).astype(np.float32)))
+
+    def smoothed(self) -> Array:
+        """Scores of the tests, each with half its neighbours: a lucky test is not a good model."""
+        scores = np.array([test.score for test in self.tests])
+        total, weight = scores.copy(), np.ones(len(scores))
+        for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
+            total[here] += 0.5 * scores[there]
+            weight[here] += 0.5
+        return np.asarray(total / weight)
+
+    def best(self) -> tuple[float, Test]:
+        """The best test and its smoothed score, of those no worse than the level as annealed."""
+        smoothed = self.smoothed()
+        good = [k for k, test in enumerate(self.tests) if test.score >= self.tests[0].score]
+        k = max(good, key=smoothed.item)
+        return float(smoothed[k]), self.tests[k]
 
     @property
     def still_better(self) -> bool:
         """Whether one of the last two tests was the best."""
-        return self.best is None or self.best.steps >= self.steps // 2
+        return self.best()[1].steps >= self.tests[-1].steps // 2
 
-    def go_on(self, steps: int, judge: Judge) -> None:
-        """Fine-tune until that many steps are taken, then be tested."""
-        for exam, tuning in zip(self.exams, self.tunings, strict=True):
-            exam.course.tune(tuning, self.steps, steps)
-        self.steps = steps
-        answers = np.concatenate(
-            [tuning.answers(exam.X) for exam, tuning in zip(self.exams, self.tunings, strict=True)]
-        )
-        score, accuracy, loss = judge(answers)
-        if self.best is None or score > self.best.score:
-            self.best = Candidate(self.K, *self.fits, steps, score, accuracy, loss)
-            self.best_answers = answers
+    def candidate(self) -> Candidate:
+        """For the record."""
+        test = self.best()[1]
+        return Candidate(self.K, *self.fits, test.steps, test.score, test.accuracy, test.log_loss)
 
 
 class Judge:
@@ -241,25 +290,32 @@ class Judge:
         # Many scores know few values: among equals the surer model.
         return self.score(answers, self.classes) - 1e-6 * loss, accuracy, loss
 
-    def calibration(self, answers: Array) -> float:
-        """The power of the posterior with the least log loss, by golden section."""
-        low, high, ratio = -3.0, 1.0, (np.sqrt(5) - 1) / 2
+    def some(self, answers: Array) -> Array:
+        """Answers on every so many rows, enough to calibrate by."""
+        return answers[:: self._every(answers.shape[1])]
+
+    def _every(self, columns: int) -> int:
+        return max(len(self.classes) * columns // CALIBRATED_NUMBERS, 1)
+
+    def calibration(self, some: NDArray[Any]) -> float:
+        """The power of the posterior with the least log loss, given `some` of the answers.
+
+        As in Platt's calibration a row counts as its own class but for a share 1/(n + 2) of doubt:
+        n rows that were all right do not make a model infallible.
+        """
+        every = self._every(some.shape[1])
+        classes, emphasis = self.classes[::every], self.emphasis[::every]
+        doubt = 1 / (len(some) + 2)
+        target = np.full(some.shape, doubt / some.shape[1])
+        target[np.arange(len(some)), classes] += 1 - doubt
+        target *= emphasis[:, None]
+        log_p = np.log(np.maximum(some.astype(float), 1e-30))
 
         def loss(exponent: float) -> float:
-            return self(calibrated(answers, float(np.exp(exponent))))[2]
+            logit = np.exp(exponent) * log_p
+            return float((target * (logsumexp(logit, axis=1, keepdims=True) - logit)).sum())
 
-        a, b = high - ratio * (high - low), low + ratio * (high - low)
-        at_a, at_b = loss(a), loss(b)
-        for _ in range(12):
-            if at_a < at_b:
-                high, b, at_b = b, a, at_a
-                a = high - ratio * (high - low)
-                at_a = loss(a)
-            else:
-                low, a, at_a = a, b, at_b
-                b = low + ratio * (high - low)
-                at_b = loss(b)
-        return float(np.exp((low + high) / 2))
+        return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 1.0), method="bounded").x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,10 +374,9 @@ def select(
         Score of posteriors given the classes of their rows; None for the default.
     """
     path = annealer.path()
-    parts = 1 if last else int(np.clip(np.ceil(TESTED_ROWS * PARTS / len(lesson.X)), 1, PARTS))
     emphasis = lesson.emphasis
     exams, tested = [], []
-    for learn, test in lesson.held_out(parts, rng):
+    for learn, test in lesson.held_out(1 if last else lesson.parts, rng):
         weights = np.zeros(len(lesson.X))
         weights[learn] = 1.0 if lesson.weights is None else lesson.weights[learn]
         again = Annealer(annealer.d, annealer.divergence, schedule)
@@ -340,9 +395,8 @@ def select(
     tried = sizes(path)[-1:] if last else sizes(path)
     contestants = [Contestant(K, each, exams) for K in tried for each in fits]
     contest(contestants, judge, fine_tuned=method is not None, rows=len(lesson.X))
-    winner = max(contestants, key=Contestant.score)
-    chosen = winner.best
-    assert chosen is not None and winner.best_answers is not None
+    winner = max(contestants, key=lambda contestant: contestant.best()[0])
+    chosen = winner.candidate()
     everything = (
         np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
     )
@@ -357,9 +411,9 @@ def select(
         level=level,
         tuning=tuning,
         tempering=course.start(chosen.n_codevectors).level.temperature / level.temperature,
-        calibration=judge.calibration(winner.best_answers),
+        calibration=judge.calibration(winner.best()[1].answers),
         chosen=chosen,
-        candidates=tuple(one.best for one in contestants if one.best is not None),
+        candidates=tuple(contestant.candidate() for contestant in contestants),
         level_scores=[_level_score(level, exams, judge) for level in path],
     )
 
@@ -387,7 +441,7 @@ def contest(contestants: list[Contestant], judge: Judge, *, fine_tuned: bool, ro
         for contestant in running:
             contestant.go_on(steps, judge)
         if steps in SURVIVORS:
-            running.sort(key=Contestant.score, reverse=True)
+            running.sort(key=lambda contestant: -contestant.best()[0])
             running = running[: SURVIVORS[steps]]
         if steps >= max(SURVIVORS):  # alone: on while it gets better
             running = [one for one in running if one.still_better]

@@ -524,6 +524,15 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         posterior[:, place] = tuned.posterior(self._annealer.divergence, rows, len(place))
         return posterior
 
+    def transform(self, X: ArrayLike) -> Array:
+        """Divergences of every row to every codevector, features weighed by their relevances."""
+        rows = self._rows_to_read(X)
+        divergence, tuned = self._annealer.divergence, self._tuned
+        result: Array = kernel_for(divergence).divergences(
+            divergence, rows, self.codevectors_, None if tuned is None else tuned.relevances
+        )
+        return result
+
     def _annealed_level(self) -> Level:
         """The level that answers, as it was before it was fine-tuned."""
         model = self._model
