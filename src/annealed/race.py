@@ -87,6 +87,7 @@ class Tutor:
         self.runners: list[Tuning] = []
         self.answers: list[list[Array]] = []
         self.classes: list[Classes] = []
+        self.counted: list[Array] = []  # how much each sample of the race counts
 
     @property
     def racing(self) -> bool:
@@ -100,7 +101,7 @@ class Tutor:
         twin.tuning = None if self.tuning is None else self.tuning.copy()
         twin.runners = [runner.copy() for runner in self.runners]
         twin.answers = [list(answers) for answers in self.answers]
-        twin.classes = list(self.classes)
+        twin.classes, twin.counted = list(self.classes), list(self.counted)
         return twin
 
     def horizon(self, weights: Array | None, begin: int, end: int) -> int:
@@ -135,6 +136,7 @@ class Tutor:
             replies = runner.learn(X, None, classes, counted, 0, n, answer=True)
             answers.append(replies[present].astype(np.float32))
         self.classes.append(classes[present])
+        self.counted.append(counted[present])
         self.seen += len(self.classes[-1])
 
     @property
@@ -145,7 +147,7 @@ class Tutor:
     def finish(self, score: Score | None) -> Level | None:
         """End the race. A level that won as it was annealed is returned, to be tracked."""
         classes = np.concatenate(self.classes)[HEAD_START:]
-        judge = Judge(classes, self.factor[classes], score)
+        judge = Judge(classes, np.concatenate(self.counted)[HEAD_START:], score)
         answers = [np.concatenate(each)[HEAD_START:].astype(float) for each in self.answers]
         marks = [judge(each) for each in answers]
         best = int(np.argmax([score for score, _, _ in marks]))

@@ -120,7 +120,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         fine-tuning, score, accuracy, log loss. In a stream they appear when the race between them
         is over, 2000 samples after the coldest level.
     chosen_ : annealed.selection.Candidate or None
-        The one of them that predicts.
+        The one of them that predicts (not of a model from `at`, which is as annealed).
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
