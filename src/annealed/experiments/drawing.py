@@ -1,0 +1,118 @@
+"""The look all figures share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from annealed.divergences import Array
+from annealed.plots.colours import INK, PALETTE, SHARED, Colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# One colour, one line and one marker for each algorithm, in every figure.
+BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE = PALETTE
+COLOURS: dict[str, Colour] = {
+    "ODA": BLUE,
+    "ODA, full": BLUE,
+    "DA": VERMILION,
+    "k-means": GREEN,
+    "sVQ": ORANGE,
+    "SVM": ORANGE,
+    "NN": GREEN,
+    "RF": PURPLE,
+}
+DASHES: dict[str, Any] = {"SVM": (0, (6, 2)), "NN": (0, (2, 1.5)), "RF": (0, (6, 2, 1.5, 2))}
+MARKERS = {"ODA": "o", "DA": "s", "k-means": "^", "sVQ": "D"}
+STYLE: dict[str, Any] = {
+    "figure.dpi": 100,
+    "savefig.dpi": 150,
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.hashsalt": "annealed",
+    "svg.fonttype": "path",
+}
+
+
+@contextmanager
+def figure(rows: int, columns: int, width: float, height: float) -> Iterator[tuple[Figure, Any]]:
+    """A figure in the common style and an array of its axes, shape (rows, columns).
+
+    It is drawn without pyplot, so that nothing of the caller's session changes and no screen is
+    needed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "the figures need matplotlib, which is not installed: pip install 'annealed[plot]'"
+        ) from error
+    with matplotlib.rc_context(STYLE):
+        drawn = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(drawn)
+        yield drawn, drawn.subplots(rows, columns, squeeze=False)
+
+
+def save(drawn: Figure, out: Path, stem: str) -> None:
+    """As PNG and SVG."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        drawn.savefig(out / f"{stem}.png", metadata={"Software": None})
+        drawn.savefig(out / f"{stem}.svg", metadata={"Date": None})
+
+
+def numbers_along(
+    ax: Axes,
+    x: Array,
+    y: Array,
+    K: list[int],
+    colour: Colour,
+    *,
+    above: bool,
+    taken: list[tuple[float, float]],
+) -> None:
+    """Write K along a curve wherever it has changed and there is room.
+
+    ``taken`` holds the places of numbers already written, in pixels; new ones are added.
+    """
+    ax.figure.draw_without_rendering()  # so that the scales are final
+    pixels = ax.transData.transform(np.column_stack([x, y]))
+    offset = 9.0 if above else -9.0
+    changed = [i for i in range(len(K)) if i == 0 or K[i] != K[i - 1]]
+    # The ends first: they say where a curve begins and how far it came.
+    for i in sorted(changed, key=lambda i: i not in (changed[0], changed[-1])):
+        place = (float(pixels[i][0]), float(pixels[i][1] + offset * 100 / 72))
+        if any(abs(place[0] - a) < 22 and abs(place[1] - b) < 15 for a, b in taken):
+            continue
+        taken.append(place)
+        ax.annotate(
+            str(K[i]), (x[i], y[i]), xytext=(0, offset), textcoords="offset points",
+            ha="center", va="center", fontsize=8, color=_darker(colour),
+        )  # fmt: skip
+
+
+def _darker(colour: Colour) -> Colour:
+    """Readable as text on white."""
+    r, g, b = colour
+    return 0.75 * r, 0.75 * g, 0.75 * b
+
+
+__all__ = ["COLOURS", "DASHES", "INK", "MARKERS", "SHARED", "figure", "numbers_along", "save"]
