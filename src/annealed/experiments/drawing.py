@@ -103,10 +103,31 @@ def numbers_along(
         if any(abs(place[0] - a) < 22 and abs(place[1] - b) < 15 for a, b in taken):
             continue
         taken.append(place)
-        ax.annotate(
+        number = ax.annotate(
             str(K[i]), (x[i], y[i]), xytext=(0, offset), textcoords="offset points",
             ha="center", va="center", fontsize=8, color=_darker(colour),
         )  # fmt: skip
+        number.set_path_effects([_halo()])
+
+
+def names_at_right(ax: Axes, entries: list[tuple[float, str, Colour]]) -> None:
+    """Write a name beside the right end of each line, moved apart where they would overlap."""
+    ax.figure.draw_without_rendering()
+    apart = 15.0  # pixels
+    placed: list[float] = []
+    for value, words, colour in sorted(entries, key=lambda entry: entry[0]):
+        at = float(ax.transData.transform((ax.get_xlim()[1], value))[1])
+        at = max(at, placed[-1] + apart) if placed else at
+        placed.append(at)
+        height = float(ax.transAxes.inverted().transform((0.0, at))[1])
+        ax.text(1.02, height, words, transform=ax.transAxes, va="center", fontsize=9,
+                color=_darker(colour))  # fmt: skip
+
+
+def _halo() -> Any:
+    from matplotlib.patheffects import withStroke
+
+    return withStroke(linewidth=2.0, foreground="white")
 
 
 def _darker(colour: Colour) -> Colour:
@@ -115,4 +136,14 @@ def _darker(colour: Colour) -> Colour:
     return 0.75 * r, 0.75 * g, 0.75 * b
 
 
-__all__ = ["COLOURS", "DASHES", "INK", "MARKERS", "SHARED", "figure", "numbers_along", "save"]
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "INK",
+    "MARKERS",
+    "SHARED",
+    "figure",
+    "names_at_right",
+    "numbers_along",
+    "save",
+]

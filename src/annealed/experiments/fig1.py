@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 LETTERS = "abc"
 SHAPES = ("o", "s")  # of the codevectors of a class
-HEADER = ["panel", "set", "algorithm", "T", "K", "accuracy", "codevectors moved"]
+HEADER = ["panel", "set", "algorithm", "T", "K", "accuracy", "codevectors in the data"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Panel:
     below: str
     codevectors: Array
     classes: Labels | None  # None: codevectors carry no class
-    predict: Any = None  # rows to classes; None: no regions
+    # Rows to how much speaks for class 1, the border at 0.5; None: no regions.
+    evidence: Callable[[Array], Array] | None = None
 
 
 def steps(settings: Settings) -> int:
@@ -121,7 +123,7 @@ def _panel(model: ODAClassifier, level: Level, X: Array, y: Labels) -> Panel:
     accuracy = _accuracy(model, level, X, y)
     return Panel(
         f"T = {T:.3g}", f"K = {K}, accuracy {accuracy:.1f} %", level.codevectors, level.classes,
-        there.predict,
+        lambda places: there.predict_proba(places)[:, 1],
     )  # fmt: skip
 
 
@@ -153,22 +155,22 @@ def _far_start(lab: Lab, outcome: Outcome, lines: list[list[Cell]]) -> None:
     lab.step("LVQ and sVQ from outside the data")
     lvq = LVQClassifier(init=(start, label), random_state=settings["seed"]).fit(X, y)
     svq = StochasticVQ(len(start), init=start, random_state=settings["seed"]).fit(X)
-    moved = [int((model.updates_ > 0).sum()) for model in (lvq, svq)]
+    reached = [_inside(model.codevectors_, X) for model in (lvq, svq)]
     right = 100 * float(lvq.score(X, y))
     final = _accuracy(model, levels[-1], X, y)
     rivals = [
         Panel("LVQ: start", f"K = {len(start)}", start, label),
-        Panel("LVQ: end", f"{moved[0]} of {len(start)} ever moved, accuracy {right:.1f} %",
-              lvq.codevectors_, np.asarray(lvq.codevector_labels_), lvq.predict),
+        Panel("LVQ: end", f"{reached[0]} of {len(start)} reach the data, accuracy {right:.1f} %",
+              lvq.codevectors_, np.asarray(lvq.codevector_labels_), _nearest_class(lvq)),
         Panel("sVQ: start", f"K = {len(start)}", start, None),
-        Panel("sVQ: end", f"{moved[1]} of {len(start)} ever moved", svq.codevectors_, None),
+        Panel("sVQ: end", f"{reached[1]} of {len(start)} reach the data", svq.codevectors_, None),
     ]  # fmt: skip
     _draw(lab, "fig1d", [annealed, rivals], X, y)
     for level in levels:
         lines.append(["d", rows.name, "ODA", level.temperature, level.n_codevectors,
                       round(_accuracy(model, level, X, y), 3), level.n_codevectors])  # fmt: skip
-    lines.append(["d", rows.name, "LVQ", 0.0, len(start), round(right, 3), moved[0]])
-    lines.append(["d", rows.name, "sVQ", 0.0, len(start), "", moved[1]])
+    lines.append(["d", rows.name, "LVQ", 0.0, len(start), round(right, 3), reached[0]])
+    lines.append(["d", rows.name, "sVQ", 0.0, len(start), "", reached[1]])
     outcome.ours.append(
         Picture("fig1d", "(d) Codevectors that start outside the data: above ODA, below LVQ and "
                 "sVQ from the same place.")
@@ -177,9 +179,9 @@ def _far_start(lab: Lab, outcome: Outcome, lines: list[list[Cell]]) -> None:
         Check(
             "From outside the data ODA comes to more than 95 %, LVQ and sVQ leave most of their "
             "codevectors outside",
-            f"ODA {final:.1f} %; of {len(start)} codevectors LVQ moved {moved[0]} "
-            f"(accuracy {right:.1f} %) and sVQ {moved[1]}",
-            final > 95.0 and max(moved) < len(start) / 2,
+            f"ODA {final:.1f} %; of {len(start)} codevectors in LVQ {reached[0]} "
+            f"(accuracy {right:.1f} %) and in sVQ {reached[1]}",
+            final > 95.0 and max(reached) < len(start) / 2,
         )
     )
     outcome.differences.append(
@@ -190,16 +192,35 @@ def _far_start(lab: Lab, outcome: Outcome, lines: list[list[Cell]]) -> None:
     )
 
 
+def _inside(codevectors: Array, X: Array) -> int:
+    """How many codevectors lie in the box around the data."""
+    inside = (codevectors >= X.min(axis=0)) & (codevectors <= X.max(axis=0))
+    return int(inside.all(axis=1).sum())
+
+
+def _nearest_class(model: LVQClassifier) -> Callable[[Array], Array]:
+    """Evidence for class 1 of whoever decides by the nearest codevector."""
+
+    def evidence(places: Array) -> Array:
+        square = ((places[:, None, :] - model.codevectors_) ** 2).sum(axis=2)
+        to_0, to_1 = (square[:, model.codevector_labels_ == c].min(axis=1) for c in (0, 1))
+        return np.asarray(to_0 / (to_0 + to_1))
+
+    return evidence
+
+
 # -- drawing -----------------------------------------------------------------------------------
 
 
 def _draw(lab: Lab, stem: str, grid: list[list[Panel]], X: Array, y: Labels) -> None:
     rows, columns = len(grid), len(grid[0])
-    with figure(rows, columns, 3.0 * columns, 3.15 * rows) as (drawn, axes):
-        every = np.vstack([X, *(panel.codevectors for row in grid for panel in row)])
-        low, high = every.min(axis=0), every.max(axis=0)
-        margin = 0.06 * (high - low).max()
-        box = (low - margin, high + margin)
+    every = np.vstack([X, *(panel.codevectors for row in grid for panel in row)])
+    low, high = every.min(axis=0), every.max(axis=0)
+    margin = 0.06 * (high - low).max()
+    box = (low - margin, high + margin)
+    width, height = box[1] - box[0]
+    panel_height = 2.75 * height / width + 0.6  # inches, with title and text
+    with figure(rows, columns, 2.9 * columns, panel_height * rows) as (drawn, axes):
         for row, of_row in zip(grid, axes, strict=True):
             for panel, ax in zip(row, of_row, strict=True):
                 _draw_panel(ax, panel, X, y, box, lab.settings["grid"])
@@ -210,15 +231,14 @@ def _draw_panel(
     ax: Axes, panel: Panel, X: Array, y: Labels, box: tuple[Array, Array], grid: int
 ) -> None:
     (left, bottom), (right, top) = box
-    if panel.predict is not None:
+    if panel.evidence is not None:
         x0, x1 = np.linspace(left, right, grid), np.linspace(bottom, top, grid)
         places = np.stack(np.meshgrid(x0, x1), axis=-1).reshape(-1, 2)
-        regions = np.asarray(panel.predict(places)).reshape(grid, grid)
-        shades = np.array([paler(paler(PALETTE[c])) for c in (0, 1)])[regions]
-        ax.imshow(shades, extent=(left, right, bottom, top), origin="lower", aspect="auto",
-                  interpolation="nearest")  # fmt: skip
-        if regions.min() < regions.max():
-            ax.contour(x0, x1, regions, levels=[0.5], colors=[INK], linewidths=0.8)
+        for_1 = panel.evidence(places).reshape(grid, grid)
+        shades = [paler(paler(PALETTE[c])) for c in (0, 1)]
+        ax.contourf(x0, x1, for_1, levels=[-0.1, 0.5, 1.1], colors=shades)
+        if for_1.min() < 0.5 < for_1.max():
+            ax.contour(x0, x1, for_1, levels=[0.5], colors=[INK], linewidths=0.8)
     for c in (0, 1):
         own = X[y == c]
         ax.scatter(own[:, 0], own[:, 1], s=3, color=PALETTE[c], linewidths=0, alpha=0.6,

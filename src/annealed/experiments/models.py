@@ -51,10 +51,10 @@ def references(settings: Settings) -> dict[tuple[str, str], Build]:
     A forest asks in which order values lie and does not notice scaling, so it comes once.
     """
     hidden, passes = settings["nn_neurons"], settings["nn_passes"]
-    trees = settings["rf_trees"]
+    trees, step = settings["rf_trees"], settings["nn_step"]
 
     def network(seed: int) -> Any:
-        return MLPClassifier((hidden,), max_iter=passes, random_state=seed)
+        return MLPClassifier((hidden,), max_iter=passes, learning_rate_init=step, random_state=seed)
 
     return {
         # The solver that was scikit-learn's default when the paper was written; it does not

@@ -5,25 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Protocol
 
-from annealed.experiments import fig1, table1
-from annealed.experiments.configuration import Settings, read_settings
+from annealed.experiments import fig1, fig2, fig3, fig4, table1
+from annealed.experiments.configuration import read_settings
 from annealed.experiments.lab import Lab
 from annealed.experiments.page import Run, write_page
 from annealed.experiments.results import Outcome
-
-
-class Experiment(Protocol):
-    """A module of this package: one figure or table."""
-
-    @property
-    def __doc__(self) -> str | None: ...  # type: ignore[override]
-    def steps(self, settings: Settings) -> int:
-        """Steps of the work, for a progress bar."""
-
-    def run(self, lab: Lab) -> Outcome:
-        """Do it."""
 
 
 class Progress(Protocol):
@@ -44,7 +33,13 @@ class _Silent:
         pass
 
 
-_MODULES = {"fig1": fig1, "table1": table1}
+_MODULES: dict[str, ModuleType] = {
+    "fig1": fig1,
+    "fig2": fig2,
+    "fig3": fig3,
+    "fig4": fig4,
+    "table1": table1,
+}
 EXPERIMENTS = tuple(_MODULES)
 
 
