@@ -65,4 +65,5 @@ def _section(path: Path, section: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not a TOML file: {error}") from error
     shared = {key: value for key, value in parsed.items() if key not in SECTIONS}
-    return shared | parsed.get(section, {})
+    own: dict[str, Any] = parsed.get(section, {})
+    return shared | own

@@ -64,7 +64,8 @@ def figure(rows: int, columns: int, width: float, height: float) -> Iterator[tup
         raise ImportError(
             "the figures need matplotlib, which is not installed: pip install 'annealed[plot]'"
         ) from error
-    with matplotlib.rc_context(STYLE):
+    style: Any = STYLE  # its keys are typed one by one
+    with matplotlib.rc_context(style):
         drawn = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(drawn)
         yield drawn, drawn.subplots(rows, columns, squeeze=False)
@@ -74,9 +75,33 @@ def save(drawn: Figure, out: Path, stem: str) -> None:
     """As PNG and SVG."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE):
+    style: Any = STYLE  # its keys are typed one by one
+    with matplotlib.rc_context(style):
         drawn.savefig(out / f"{stem}.png", metadata={"Software": None})
         drawn.savefig(out / f"{stem}.svg", metadata={"Date": None})
+
+
+def where_changed(K: list[int]) -> list[int]:
+    """Places where K is another than before, the first among them."""
+    return [i for i in range(len(K)) if i == 0 or K[i] != K[i - 1]]
+
+
+def plain_log_ticks(ax: Axes) -> None:
+    """Numbers of samples as 1,000 or 20k rather than powers, few enough not to collide."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = ax.get_xlim()
+    subs = (1.0,) if high > 100 * low else (1.0, 2.0, 5.0)
+    ax.xaxis.set_major_locator(LogLocator(subs=subs))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _short(value: float) -> str:
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:g} {name}"
+    return f"{value:g}"
 
 
 def numbers_along(
@@ -91,12 +116,12 @@ def numbers_along(
 ) -> None:
     """Write K along a curve wherever it has changed and there is room.
 
+    The figure must have been laid out (``draw_without_rendering``), so that places are final.
     ``taken`` holds the places of numbers already written, in pixels; new ones are added.
     """
-    ax.figure.draw_without_rendering()  # so that the scales are final
     pixels = ax.transData.transform(np.column_stack([x, y]))
     offset = 9.0 if above else -9.0
-    changed = [i for i in range(len(K)) if i == 0 or K[i] != K[i - 1]]
+    changed = where_changed(K)
     # The ends first: they say where a curve begins and how far it came.
     for i in sorted(changed, key=lambda i: i not in (changed[0], changed[-1])):
         place = (float(pixels[i][0]), float(pixels[i][1] + offset * 100 / 72))
@@ -111,8 +136,10 @@ def numbers_along(
 
 
 def names_at_right(ax: Axes, entries: list[tuple[float, str, Colour]]) -> None:
-    """Write a name beside the right end of each line, moved apart where they would overlap."""
-    ax.figure.draw_without_rendering()
+    """Write a name beside the right end of each line, moved apart where they would overlap.
+
+    The figure must have been laid out, as for `numbers_along`.
+    """
     apart = 15.0  # pixels
     placed: list[float] = []
     for value, words, colour in sorted(entries, key=lambda entry: entry[0]):

@@ -18,6 +18,7 @@ from annealed.experiments.drawing import (
     figure,
     names_at_right,
     numbers_along,
+    plain_log_ticks,
     save,
 )
 from annealed.experiments.lab import TITLES, Lab, Labels, Rows
@@ -169,6 +170,7 @@ def _draw(lab: Lab, courses: dict[str, Course]) -> None:
             ax.set_axis_off()
         for letter, (name, course), ax in zip("abcd", courses.items(), axes.ravel(), strict=False):
             _draw_course(ax, f"({letter}) {TITLES[name]}", name, course)
+        drawn.draw_without_rendering()  # so that scales and places are final
         for course, ax in zip(courses.values(), axes.ravel(), strict=False):
             x, y = np.array(course.samples), np.array(course.scores)
             numbers_along(ax, x, y, course.K, COLOURS["ODA"], above=False, taken=[])
@@ -191,3 +193,4 @@ def _draw_course(ax: Any, title: str, name: str, course: Course) -> None:
     ylabel = "F1 of fraud, %" if name == "creditcard" else "accuracy, %"
     ax.set(title=title, xscale="log", xlabel="samples observed", ylabel=ylabel)
     ax.margins(x=0.05, y=0.12)
+    plain_log_ticks(ax)

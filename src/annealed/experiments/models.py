@@ -13,6 +13,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
 
 from annealed.estimators import ODAClassifier, paper_settings
 from annealed.experiments.configuration import Settings
@@ -65,6 +66,13 @@ def references(settings: Settings) -> dict[tuple[str, str], Build]:
         ("NN", "standardised"): lambda seed: make_pipeline(StandardScaler(), network(seed)),
         ("RF", "raw"): lambda seed: RandomForestClassifier(trees, random_state=seed),
     }
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """All on one thread, so that times compare algorithms and not how busy the machine is."""
+    with threadpool_limits(1):
+        yield
 
 
 @contextmanager

@@ -214,7 +214,7 @@ def _fraud_check(metric: str, scores: dict[tuple[Column, str], Score]) -> Check:
     beaten = sum(mine >= other for other in rivals.values())
     met = beaten == len(rivals)
     claim = f"Credit card: {FULL} at or above every reference of the same run in {metric}"
-    words = f"{mine:.1f}; the best is {model} ({scaling}) with {best:.1f}; "
+    words = f"{mine:.2f}; the best is {model} ({scaling}) with {best:.2f}; "
     words += f"{beaten} of {len(rivals)} references reached"
     reason = "A fold holds five or six frauds, so that one of them moves a fold's F1 by ten points."
     return Check(claim, words, met, "" if met else reason)
