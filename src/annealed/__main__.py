@@ -11,7 +11,7 @@ import sys
 def main() -> None:
     """Start the command line, or say which extra it needs."""
     try:
-        from annealed.cli import app
+        from annealed import cli
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich", "click"):
             raise
@@ -19,7 +19,7 @@ def main() -> None:
             f"annealed: the command line needs {error.name}, which is not installed: "
             "pip install 'annealed[cli]'"
         )
-    app()
+    cli.main()
 
 
 if __name__ == "__main__":

@@ -27,15 +27,29 @@ USAGE = 2
 app = typer.Typer(
     name="annealed",
     help="Online deterministic annealing from the command line.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
-@app.callback()
-def common() -> None:
+@app.callback(invoke_without_command=True)
+def common(context: typer.Context) -> None:
     """Online deterministic annealing from the command line."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def main() -> None:
+    """Run a command; a mistake in the arguments is told in one line too."""
+    try:
+        code = app(standalone_mode=False)
+    except Exception as error:
+        # The class of these errors has moved with the versions of typer; this method has not.
+        if not hasattr(error, "format_message"):
+            raise
+        complain(f"{error.format_message()} (`annealed --help` lists what there is)")
+        code = getattr(error, "exit_code", USAGE)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 DataHome = Annotated[
@@ -107,7 +121,7 @@ def reproduce(
     experiments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar=f"[{'|'.join(EXPERIMENTS)}]...", help="What to reproduce.", show_default="all"
+            metavar="|".join(EXPERIMENTS), help="What to reproduce.", show_default="all"
         ),
     ] = None,
     quick: Annotated[

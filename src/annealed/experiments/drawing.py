@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from annealed.divergences import Array
-from annealed.plots.colours import INK, PALETTE, SHARED, Colour
+from annealed.plots.colours import INK, PALETTE, Colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +49,16 @@ STYLE: dict[str, Any] = {
 }
 
 
+def require_matplotlib() -> None:
+    """Fail before the work begins rather than after it."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "the figures need matplotlib, which is not installed: pip install 'annealed[plot]'"
+        ) from error
+
+
 @contextmanager
 def figure(rows: int, columns: int, width: float, height: float) -> Iterator[tuple[Figure, Any]]:
     """A figure in the common style and an array of its axes, shape (rows, columns).
@@ -56,14 +66,10 @@ def figure(rows: int, columns: int, width: float, height: float) -> Iterator[tup
     It is drawn without pyplot, so that nothing of the caller's session changes and no screen is
     needed.
     """
-    try:
-        import matplotlib
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "the figures need matplotlib, which is not installed: pip install 'annealed[plot]'"
-        ) from error
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     style: Any = STYLE  # its keys are typed one by one
     with matplotlib.rc_context(style):
         drawn = Figure(figsize=(width, height), layout="constrained")
@@ -161,16 +167,3 @@ def _darker(colour: Colour) -> Colour:
     """Readable as text on white."""
     r, g, b = colour
     return 0.75 * r, 0.75 * g, 0.75 * b
-
-
-__all__ = [
-    "COLOURS",
-    "DASHES",
-    "INK",
-    "MARKERS",
-    "SHARED",
-    "figure",
-    "names_at_right",
-    "numbers_along",
-    "save",
-]

@@ -12,12 +12,12 @@ from annealed.baselines import LVQClassifier, StochasticVQ
 from annealed.divergences import Array
 from annealed.estimators import ODAClassifier
 from annealed.experiments.configuration import Settings
-from annealed.experiments.drawing import INK, figure, save
+from annealed.experiments.drawing import figure, save
 from annealed.experiments.far_start import MisplacedODA
 from annealed.experiments.lab import TITLES, Lab, Labels, Rows, standardised
 from annealed.experiments.results import Cell, Check, Outcome, Picture
 from annealed.path import Level
-from annealed.plots.colours import PALETTE, paler
+from annealed.plots.colours import INK, PALETTE, paler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -350,10 +350,11 @@ def _draw(lab: Lab, curves: dict[str, dict[str, list[Point]]]) -> None:
                     x, y, color=COLOURS[algorithm], marker=MARKERS[algorithm], markersize=4,
                     markevery=where_changed(K), linewidth=1.5, label=algorithm,
                 )[0]  # fmt: skip
-            ax.set_ylim(bottom=0)
+            ax.set_ylim(bottom=-0.06 * ax.get_ylim()[1])  # room for numbers below a curve
             ax.margins(x=0.04)
             plain_log_ticks(ax)
-        drawn.legend(handles=list(handles.values()), loc="outside lower center", ncols=4)
+        if handles:
+            drawn.legend(handles=list(handles.values()), loc="outside lower center", ncols=4)
         drawn.draw_without_rendering()  # so that scales and places are final
         for of_set, ax in zip(curves.values(), axes.ravel(), strict=False):
             taken: list[tuple[float, float]] = []

@@ -14,7 +14,6 @@ from annealed.experiments.configuration import Settings
 from annealed.experiments.drawing import (
     COLOURS,
     DASHES,
-    INK,
     figure,
     names_at_right,
     numbers_along,
@@ -25,6 +24,7 @@ from annealed.experiments.lab import TITLES, Lab, Labels, Rows
 from annealed.experiments.models import FULL, ours, quiet, references
 from annealed.experiments.results import Cell, Check, Outcome, Picture
 from annealed.finetune import BATCH
+from annealed.plots.colours import INK
 
 REFERENCES = ("SVM", "NN", "RF")
 
@@ -170,6 +170,9 @@ def _draw(lab: Lab, courses: dict[str, Course]) -> None:
             ax.set_axis_off()
         for letter, (name, course), ax in zip("abcd", courses.items(), axes.ravel(), strict=False):
             _draw_course(ax, f"({letter}) {TITLES[name]}", name, course)
+        if courses:
+            lines = axes[0, 0].get_lines()
+            drawn.legend(handles=[lines[-3], lines[-1]], loc="outside lower center", ncols=2)
         drawn.draw_without_rendering()  # so that scales and places are final
         for course, ax in zip(courses.values(), axes.ravel(), strict=False):
             x, y = np.array(course.samples), np.array(course.scores)
@@ -185,11 +188,12 @@ def _draw_course(ax: Any, title: str, name: str, course: Course) -> None:
     for who, score in course.references.items():
         ax.axhline(score, color=COLOURS[who], linestyle=DASHES[who], linewidth=1.5)
     ax.plot(course.samples, course.scores, color=COLOURS["ODA"], marker="o", markersize=3.5,
-            linewidth=1.5)  # fmt: skip
+            linewidth=1.5, label="ODA, each level as annealed (K below)")  # fmt: skip
     ax.plot([course.samples[-1], course.end_samples], [course.scores[-1], course.end_score],
             color=COLOURS["ODA"], linestyle=":", linewidth=1.2)  # fmt: skip
     ax.plot(course.end_samples, course.end_score, color=COLOURS["ODA"], marker="*", markersize=13,
-            markeredgecolor=INK, markeredgewidth=0.7, zorder=4)  # fmt: skip
+            markeredgecolor=INK, markeredgewidth=0.7, zorder=4, linestyle="",
+            label="ODA, the level chosen and fine-tuned")  # fmt: skip
     ylabel = "F1 of fraud, %" if name == "creditcard" else "accuracy, %"
     ax.set(title=title, xscale="log", xlabel="samples observed", ylabel=ylabel)
     ax.margins(x=0.05, y=0.12)

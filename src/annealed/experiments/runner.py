@@ -10,6 +10,7 @@ from typing import Protocol
 
 from annealed.experiments import fig1, fig2, fig3, fig4, table1
 from annealed.experiments.configuration import read_settings
+from annealed.experiments.drawing import require_matplotlib
 from annealed.experiments.lab import Lab
 from annealed.experiments.page import Run, write_page
 from annealed.experiments.results import Outcome
@@ -76,6 +77,7 @@ def reproduce(
     if unknown:
         raise ValueError(f"no experiment is called {unknown[0]!r}; there are {', '.join(_MODULES)}")
     chosen = {name: read_settings(name, quick, settings) for name in EXPERIMENTS if name in names}
+    require_matplotlib()
     bar: Progress = _Silent() if progress is None else progress
     bar.total(sum(_MODULES[name].steps(given) for name, given in chosen.items()))
     out.mkdir(parents=True, exist_ok=True)
