@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+QUICK ?= --quick
 # The oldest releases that pyproject.toml allows.
 OLDEST := 'numpy==1.26.*' 'scikit-learn==1.6.*'
 
@@ -11,10 +12,11 @@ BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 # Pictures go to files; no target needs a screen.
 export MPLBACKEND := Agg
 
-.PHONY: help demo test test-oldest lint bench clean
+.PHONY: help demo reproduce test test-oldest lint bench clean
 
 help:
 	@echo "make demo         anneal a data set, print the levels, draw out/bifurcation.png"
+	@echo "make reproduce    the paper's figures and table into out/reproduced (QUICK= for the full run)"
 	@echo "make test         the whole test suite, newest releases"
 	@echo "make test-oldest  the same, less what tests the algorithm itself, with the oldest numpy and"
 	@echo "                  scikit-learn we support"
@@ -24,6 +26,9 @@ help:
 
 demo: .venv/.installed-plot
 	.venv/bin/python examples/demo.py
+
+reproduce: .venv/.installed-all
+	.venv/bin/annealed reproduce $(QUICK) --out out/reproduced
 
 test: .venv/.installed-dev
 	.venv/bin/python -m pytest --numprocesses auto $(PYTEST_ARGS)
@@ -41,7 +46,7 @@ bench: .venv-bench/.installed-bench
 	.venv-bench/bin/python -m benchmarks
 
 # <environment>/.installed-<extra> stands for the package installed there with that extra.
-STAMPS := .venv/.installed-plot .venv/.installed-dev .venv-oldest/.installed-dev \
+STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv-oldest/.installed-dev \
           .venv-bench/.installed-bench
 
 .venv-oldest/.installed-dev: PINS := $(OLDEST)

@@ -36,6 +36,9 @@ FOLDER_VARIABLE = "ANNEALED_DATA"
 SUFFIXES = (".csv.gz", ".csv", ".parquet")
 # Of the 284,807 transactions of the full credit card file, 492 are fraud.
 FRAUD_PREVALENCE = 492 / 284_807
+# The mixture "gaussians": unit variance, equal weights.
+GAUSSIAN_CENTRES = 5.0 * np.array([(column, row) for row in (1, 0) for column in range(5)])
+GAUSSIAN_CLASSES = np.array([[0, 0, 1, 0, 0], [1, 1, 0, 1, 1]]).ravel()
 
 
 # -- generated, or from scikit-learn -----------------------------------------------------------
@@ -48,11 +51,9 @@ def _gaussians(seed: Seed) -> Bunch:
     spacing of five standard deviations leaves a forest little more than one error in a hundred.
     """
     rng = check_random_state(seed)
-    centres = 5.0 * np.array([(column, row) for row in (1, 0) for column in range(5)])
-    classes = np.array([[0, 0, 1, 0, 0], [1, 1, 0, 1, 1]]).ravel()
-    member = rng.randint(len(centres), size=1500)
-    X = centres[member] + rng.normal(size=(1500, 2))
-    return Bunch(data=X, target=classes[member], feature_names=["x0", "x1"])
+    member = rng.randint(len(GAUSSIAN_CENTRES), size=1500)
+    X = GAUSSIAN_CENTRES[member] + rng.normal(size=(1500, 2))
+    return Bunch(data=X, target=GAUSSIAN_CLASSES[member], feature_names=["x0", "x1"])
 
 
 def _moons(seed: Seed) -> Bunch:

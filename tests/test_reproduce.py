@@ -1,0 +1,377 @@
+"""The command line, and the paper's figures and table from `annealed reproduce --quick`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from annealed.__main__ import main
+
+pytest.importorskip("typer", exc_type=ImportError)
+pytest.importorskip("rich", exc_type=ImportError)
+pytest.importorskip("matplotlib", exc_type=ImportError)
+
+FIGURES = ("fig1a", "fig1b", "fig1c", "fig1d", "fig2", "fig3", "fig4")
+NUMBERS = ("fig1", "fig2", "fig2_equal_k", "fig3", "fig4", "table1", "checks")
+# Sets that are neither generated nor scikit-learn's.
+STORED = {"pima": "pima", "adult": "adult", "creditcard": "creditcard*"}
+
+
+def in_a_process(*arguments):
+    """Run the command as a user does."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=900
+    )
+
+
+class Done(NamedTuple):
+    """What a process would have left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def annealed(monkeypatch, capsys):
+    """The command within this process, which spares the seconds that imports take."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["annealed", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        return Done(exit.value.code or 0, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def offline(tmp_path, monkeypatch):
+    """Neither data nor cache nor network."""
+    monkeypatch.delenv("ANNEALED_DATA", raising=False)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # scikit-learn waits before it retries
+
+
+# -- the quick run, once for all tests -----------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def quick(tmp_path_factory, data_folder):
+    """Folder of the results; of several workers of pytest-xdist the first runs, the others wait."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reproduced"
+    try:
+        shared.mkdir()
+    except FileExistsError:
+        return _waited_for(shared)
+    before = os.times()
+    command = ("-m", "annealed", "reproduce", "--quick", "--out", shared)
+    done = in_a_process(*command, "--data-home", data_folder)
+    after = os.times()
+    spent = after.children_user + after.children_system
+    spent -= before.children_user + before.children_system
+    end = {"code": done.returncode, "out": done.stdout, "err": done.stderr, "cpu": spent}
+    (shared / "part").write_text(json.dumps(end))
+    (shared / "part").rename(shared / "end.json")
+    return _waited_for(shared)
+
+
+def _waited_for(shared):
+    for _ in range(6000):
+        if (shared / "end.json").exists():
+            end = json.loads((shared / "end.json").read_text())
+            assert end["code"] == 0, end["err"]
+            return shared
+        time.sleep(0.1)
+    raise AssertionError("the run of another worker did not come to an end")
+
+
+def rows(folder, name):
+    with (folder / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def present(data_folder, name):
+    return name not in STORED or any(Path(data_folder).glob(f"{STORED[name]}.*"))
+
+
+def needs(data_folder, name):
+    if not present(data_folder, name):
+        pytest.skip(f"the data set {name} is not in {data_folder}; the page says so too")
+
+
+@pytest.fixture(scope="session")
+def table1(quick):
+    return {
+        (row["set"], row["metric"], row["model"], row["scaling"]): float(row["mean"])
+        for row in rows(quick, "table1")
+    }
+
+
+@pytest.mark.quality
+def test_every_file_is_there(quick):
+    for stem in FIGURES:
+        assert (quick / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+        assert "</svg>" in (quick / f"{stem}.svg").read_text()
+    for name in NUMBERS:
+        assert rows(quick, name), f"{name}.csv is empty"
+    page = (quick / "results.html").read_text()
+    assert page.count("data:image/png;base64,") == len(FIGURES)
+    assert not re.search(r'(src|href)="(?!data:|#)', page), "the page must stand by itself"
+    text = (quick / "results.md").read_text()
+    assert all(f"({stem}.png)" in text for stem in FIGURES)
+
+
+@pytest.mark.quality
+def test_sets_that_are_absent_are_named(quick, data_folder):
+    text = (quick / "results.md").read_text()
+    out = json.loads((quick / "end.json").read_text())["out"]
+    for name in STORED:
+        absent = not present(data_folder, name)
+        assert (f"NOT MEASURED: {name}" in text) == absent
+        assert (f"not measured: {name}" in out) == absent
+
+
+@pytest.mark.quality
+def test_the_page_hides_nothing(quick):
+    """Every claim stands on the page, met or not; what is not met comes with a reason."""
+    text = (quick / "results.md").read_text()
+    for check in rows(quick, "checks"):
+        assert check["claim"] in text and check["met"] in ("yes", "no")
+        assert check["met"] == "yes" or check["reason"], check["claim"]
+
+
+@pytest.mark.quality
+def test_quick_is_quick(quick):
+    """Two minutes on two cores; processor time, since tests run beside it. Measured: 65 s."""
+    assert json.loads((quick / "end.json").read_text())["cpu"] < 150
+
+
+OURS = {"paper": ("ODA, paper's settings", "raw"), "plain": ("ODA, no fine-tuning", "standardised"),
+        "full": ("ODA, full", "standardised")}  # fmt: skip
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize(
+    "name, model, low, high",
+    [
+        # The rule that knows the mixture reaches 98.9; its standard deviation on 1500 samples is
+        # 0.3. Above it is luck, and more than 1.5 below it would be a fault.
+        ("gaussians", OURS["plain"], 97.4, 99.5),
+        ("gaussians", OURS["full"], 97.9, 99.5),
+        ("gaussians", ("RF", "raw"), 97.9, 99.5),
+        # The mixture was made so that a line gets 79.5 +- 3.
+        ("gaussians", ("SVM", "standardised"), 76.5, 82.5),
+        # One set of five folds has a standard error of 0.7 to 0.9 on WBCD and 1.5 on PIMA: the
+        # bars of the issue, which are of means over five repeats, less two of them ...
+        ("wbcd", OURS["plain"], 90.7 + 1.5, 99.0),
+        ("wbcd", OURS["full"], 94.6, 99.5),
+        ("pima", OURS["plain"], 70.5 - 3.0, 79.0),
+        ("pima", OURS["full"], 76.3 - 3.0, 81.0),
+        # ... and what the same data gave others many times.
+        ("wbcd", ("SVM", "standardised"), 95.5, 99.0),
+        ("pima", ("SVM", "standardised"), 75.0, 80.0),
+        # The paper reports 90.7; levels that end at the first small step scatter widely.
+        ("wbcd", OURS["paper"], 83.0, 96.0),
+    ],
+)
+def test_accuracies(table1, data_folder, name, model, low, high):
+    needs(data_folder, name)
+    assert low <= table1[(name, "accuracy", *model)] <= high
+
+
+@pytest.mark.quality
+def test_the_papers_svm_has_not_converged(table1, data_folder):
+    """On raw features it stays far below its standardised self, as in the paper (62.9 on PIMA)."""
+    needs(data_folder, "pima")
+    raw, scaled = (table1[("pima", "accuracy", "SVM", s)] for s in ("raw", "standardised"))
+    assert raw < scaled - 4
+
+
+@pytest.mark.quality
+def test_fraud(table1, data_folder):
+    needs(data_folder, "creditcard")
+    full = {m: table1[("creditcard", m, *OURS["full"])] for m in ("F1", "weighted F1")}
+    # 26 frauds, of which every model finds most: F1 between 0.5 and 0.9, one fraud is worth 0.03.
+    assert 45 <= full["F1"] <= 92
+    # The legitimate rows are 99.8 %: whoever finds any fraud is above that.
+    assert full["weighted F1"] > 99.6
+    # Without fine-tuning 20 frauds make a poor density (docs of the page).
+    assert table1[("creditcard", "F1", *OURS["plain"])] < full["F1"]
+
+
+@pytest.mark.quality
+def test_evolution(quick):
+    found = rows(quick, "fig1")
+    for panel in "abc":
+        own = [row for row in found if row["panel"] == panel]
+        T, K = ([float(row[name]) for row in own] for name in ("T", "K"))
+        assert T == sorted(T, reverse=True) and K == sorted(K)
+        # The classes do not overlap (a, b), or by 1.1 % (c); one codevector each cannot part them.
+        assert float(own[-1]["accuracy"]) > 97 and float(own[0]["accuracy"]) < 90
+    far = {row["algorithm"]: row for row in found if row["panel"] == "d"}
+    assert float(far["ODA"]["accuracy"]) > 95
+    # Who is never the nearest never moves: at most one or two of sixteen come in.
+    assert int(far["sVQ"]["codevectors in the data"]) <= 2
+    assert int(far["LVQ"]["codevectors in the data"]) <= 4
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("name", ["gaussians", "wbcd", "pima", "adult"])
+def test_distortion(quick, data_folder, name):
+    needs(data_folder, name)
+    pairs = [row for row in rows(quick, "fig2_equal_k") if row["set"] == name]
+    largest = max(int(row["K"]) for row in pairs)
+    of_largest = [row for row in pairs if int(row["K"]) == largest]
+    ratio, samples, seconds = (
+        sorted(float(row[f"ratio {what}"]) for row in of_largest)[len(of_largest) // 2]
+        for what in ("of distortions", "of samples", "of seconds")
+    )
+    # Measured 0.66 to 1.03; seeds differ by up to 0.1 on the Gaussians, where K = 19 of ten
+    # groups does not persist.
+    assert 0.4 < ratio < 1.15
+    # Measured 0.004 to 0.02: DA shows all rows some thousand times.
+    assert samples < 0.1
+    # Measured 0.04 to 0.13; a busy machine slows both.
+    assert seconds < 1
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("name", ["gaussians", "wbcd", "pima", "creditcard"])
+def test_course_of_classification(quick, data_folder, name):
+    needs(data_folder, name)
+    found = [row for row in rows(quick, "fig3") if row["set"] == name]
+    levels = [row for row in found if row["model"] == "ODA, as annealed"]
+    samples = [int(row["samples"]) for row in levels]
+    assert samples == sorted(samples) and int(levels[0]["K"]) == 2
+    (end,) = (float(row["score"]) for row in found if row["model"] == "ODA, full")
+    # One random test: 300, 114, 154 samples, or five frauds. Means less three standard errors.
+    assert end > {"gaussians": 96.5, "wbcd": 91.0, "pima": 67.0, "creditcard": 30.0}[name]
+    assert {row["model"] for row in found} > {"SVM", "NN", "RF"}
+
+
+@pytest.mark.quality
+def test_oda_takes_less_time_than_da(quick):
+    seconds = {}
+    for row in rows(quick, "fig4"):
+        if row["panel"].startswith("clustering"):
+            seconds.setdefault(row["algorithm"], []).append(float(row["seconds"]))
+    # Measured 12 to 20 times less; the best of the repeats is least disturbed by other work.
+    assert min(seconds["ODA"]) < min(seconds["DA"]) / 3
+
+
+# -- changed settings, absent data, mistakes -----------------------------------------------------
+
+
+def test_settings_of_the_readers_own(annealed, tmp_path):
+    (tmp_path / "fig1.toml").write_text('sets = ["moons", "moons", "moons"]\n[quick]\ngrid = 20\n')
+    done = annealed("reproduce", "fig1", "--quick", "--settings", tmp_path, "--out", tmp_path / "o")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "" and done.stdout.splitlines()[-1].endswith("results.html")
+    assert {row["set"] for row in rows(tmp_path / "o", "fig1") if row["panel"] in "abc"} == {
+        "moons"
+    }
+
+
+@pytest.mark.filterwarnings("ignore:A network error occurred")  # scikit-learn's, once a retry
+def test_an_absent_set_is_named_on_the_page(annealed, tmp_path, offline):
+    (tmp_path / "fig2.toml").write_text('sets = ["pima"]\n')
+    out = tmp_path / "out"
+    done = annealed("reproduce", "fig2", "--quick", "--settings", tmp_path, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "not measured: pima is not at hand" in done.stdout
+    for page in ("results.md", "results.html"):
+        text = (out / page).read_text()
+        assert "NOT MEASURED: pima." in text and "ANNEALED_DATA" in text
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["reproduce", "fig9"], "no experiment is called 'fig9'; there are fig1, fig2"),
+        (["reproduce", "--nope"], "No such option: --nope"),
+        (["nope"], "No such command 'nope'"),
+        (["reproduce", "fig1", "--settings", "nowhere"], "settings nowhere does not exist"),
+        (["datasets", "--data-home", "nowhere"], "the folder nowhere does not exist"),
+    ],
+)
+def test_mistakes_take_one_line(annealed, arguments, message):
+    done = annealed(*arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("annealed: ")
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("grids = 3\n", "sets 'grids'; known are sets, codevectors,"),
+        ("grid = 'fine'\n", "grid = 'fine' is not of the kind int"),
+        ("grid =\n", "fig1.toml is not a TOML file"),
+    ],
+)
+def test_a_file_of_settings_that_is_wrong(annealed, tmp_path, text, message):
+    (tmp_path / "fig1.toml").write_text(text)
+    done = annealed("reproduce", "fig1", "--settings", tmp_path)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_traceback_only_for_debugging():
+    done = in_a_process("-m", "annealed", "reproduce", "fig9", "--debug")
+    assert done.returncode == 1 and "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["typer", "rich"])
+def test_without_the_extra_the_command_says_what_to_install(module):
+    code = f"import sys; sys.modules[{module!r}] = None\nfrom annealed.__main__ import main; main()"
+    done = in_a_process("-c", code)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert f"needs {module}" in done.stderr and "pip install 'annealed[cli]'" in done.stderr
+
+
+def test_without_matplotlib_the_command_says_what_to_install(annealed, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = annealed("reproduce", "fig1", "--quick", "--out", tmp_path)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "pip install 'annealed[plot]'" in done.stderr
+
+
+def test_help_lists_the_commands(annealed):
+    for arguments in ([], ["--help"]):
+        done = annealed(*arguments)
+        assert done.returncode == 0 and "reproduce" in done.stdout and "datasets" in done.stdout
+
+
+# -- annealed datasets ---------------------------------------------------------------------------
+
+
+def test_datasets_says_what_is_here_and_how_to_get_the_rest(
+    annealed, tmp_path, offline, monkeypatch
+):
+    (tmp_path / "pima.csv").write_text("anything")
+    monkeypatch.setenv("COLUMNS", "500")
+    done = annealed("datasets", "--data-home", tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.split()}
+    assert lines["gaussians"][1] == "yes" and lines["adult"][1] == "no"
+    assert lines["pima"][1] == "yes" and lines["pima"][-1].endswith("pima.csv")
+    assert "load('adult', as_frame=True)" in done.stdout
+
+
+def test_datasets_as_json(annealed, offline):
+    done = annealed("datasets", "--json")
+    found = {one["name"]: one for one in json.loads(done.stdout)}
+    assert found["wbcd"]["present"] and not found["creditcard"]["present"]
+    assert "OpenML 1597" in found["creditcard"]["source"] and found["creditcard"]["how"]
