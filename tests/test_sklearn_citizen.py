@@ -689,7 +689,7 @@ def test_density_is_the_gibbs_mixture(blobs):
 
 def test_density_of_a_classifier_mixes_the_classes_by_their_priors(blobs):
     X, y = blobs
-    est = make("classifier", priors=[0.2, 0.3, 0.5]).fit(X, y)
+    est = make("classifier", priors=[0.2, 0.3, 0.5], **AS_ANNEALED).fit(X, y)
     T = est.temperature_
     weight = est.weights_ * np.array([0.2, 0.3, 0.5])[est.codevector_labels_]
     density = (weight * np.exp(-est.transform(X) / T)).sum(axis=1) / (np.pi * T)

@@ -161,7 +161,8 @@ def _turned_to(book: Codebook, Ha: Array, norm: Array, divergence: BregmanDiverg
         share = share / (old * H_old).sum(axis=1, keepdims=True)
         across, H_across = book.axis - share * old, Ha - share * H_old
         length = (across * H_across).sum(axis=1, keepdims=True)
-        return np.asarray(np.nan_to_num(across * np.sqrt(norm / length)))
+        turned = across * np.sqrt(norm / length)
+    return np.where(np.isfinite(turned), turned, 0.0)
 
 
 def side_by_side(book: Codebook, step: Array) -> Codebook:
