@@ -412,7 +412,7 @@ def test_no_candidate_scores_below_its_level_as_annealed(data, fine_tune):
     best = {c.n_codevectors: c.score for c in annealed.candidates_}
     for one in tuned.candidates_:  # the same rows held out: nobody ends below its own start
         assert one.score >= best[one.n_codevectors]
-    assert annealed.chosen_.score == max(best.values())
+    assert tuned.chosen_.score >= annealed.chosen_.score == max(best.values())
 
 
 @pytest.mark.parametrize("level", ["auto", "last"])

@@ -5,8 +5,8 @@ Parts of the rows are held out in turn. On the rest the classes are annealed ane
 as they go. Most are given up early: whoever is behind after a few steps is not followed further
 (successive halving, Jamieson and Talwalkar 2016). What wins is repeated on all rows.
 
-Zero steps of fine-tuning is one of the answers: what is worse on the parts held out than its level
-as it was annealed is never kept.
+Zero steps of fine-tuning is one of the answers: what is worse on the parts held out than the best
+level as annealed is never kept.
 """
 
 from __future__ import annotations
@@ -250,10 +250,16 @@ class Contestant:
             weight[here] += 0.5
         return np.asarray(total / weight)
 
-    def best(self) -> tuple[float, Test]:
-        """The best test and its smoothed score, of those no worse than the level as annealed."""
+    def best(self, at_least: float = -np.inf) -> tuple[float, Test]:
+        """The best test and its smoothed score, of those no worse than the level as annealed.
+
+        And no worse than ``at_least``; without any such test the score is -inf.
+        """
         smoothed = self.smoothed()
-        good = [k for k, test in enumerate(self.tests) if test.score >= self.tests[0].score]
+        bar = max(at_least, self.tests[0].score)
+        good = [k for k, test in enumerate(self.tests) if test.score >= bar]
+        if not good:
+            return -np.inf, self.tests[0]
         k = max(good, key=smoothed.item)
         return float(smoothed[k]), self.tests[k]
 
@@ -262,9 +268,9 @@ class Contestant:
         """Whether one of the last two tests was the best."""
         return self.best()[1].steps >= self.tests[-1].steps // 2
 
-    def candidate(self) -> Candidate:
+    def candidate(self, at_least: float = -np.inf) -> Candidate:
         """For the record."""
-        test = self.best()[1]
+        test = self.best(at_least)[1]
         return Candidate(self.K, *self.fits, test.steps, test.score, test.accuracy, test.log_loss)
 
 
@@ -395,8 +401,10 @@ def select(
     tried = sizes(path)[-1:] if last else sizes(path)
     contestants = [Contestant(K, each, exams) for K in tried for each in fits]
     contest(contestants, judge, fine_tuned=method is not None, rows=len(lesson.X))
-    winner = max(contestants, key=lambda contestant: contestant.best()[0])
-    chosen = winner.candidate()
+    # No fine-tuning that does worse than the best of all levels as annealed.
+    annealed = max(contestant.tests[0].score for contestant in contestants)
+    winner = max(contestants, key=lambda contestant: contestant.best(annealed)[0])
+    chosen = winner.candidate(annealed)
     everything = (
         np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
     )
@@ -411,9 +419,11 @@ def select(
         level=level,
         tuning=tuning,
         tempering=course.start(chosen.n_codevectors).level.temperature / level.temperature,
-        calibration=judge.calibration(winner.best()[1].answers),
+        calibration=judge.calibration(winner.best(annealed)[1].answers),
         chosen=chosen,
-        candidates=tuple(contestant.candidate() for contestant in contestants),
+        candidates=tuple(
+            chosen if contestant is winner else contestant.candidate() for contestant in contestants
+        ),
         level_scores=[_level_score(level, exams, judge) for level in path],
     )
 
