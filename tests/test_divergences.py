@@ -14,6 +14,9 @@ from annealed import BregmanDivergence, Mahalanobis, ODAClassifier, ODAClusterin
 from annealed.divergences import BUILT_IN, get_divergence
 from annealed.kernels import kernel_for
 
+# Arithmetic of our own: left out where other versions of the dependencies are tried.
+pytestmark = pytest.mark.quality
+
 # phi, its gradient and its second derivative, written down again: name -> (phi, gradient, hessian)
 DEFINITIONS = {
     "squared_euclidean": (lambda x: (x**2).sum(axis=1), lambda x: 2 * x, lambda x: 2 + 0 * x),

@@ -13,6 +13,9 @@ from sklearn.datasets import load_digits, load_iris
 
 from annealed import AnnealingPath, ODAClassifier, ODAClustering
 
+# Arithmetic of our own: left out where other versions of the dependencies are tried.
+pytestmark = pytest.mark.quality
+
 SPLITS = pytest.mark.parametrize("split", ["variance", "perturb"])
 
 

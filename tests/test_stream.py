@@ -17,6 +17,9 @@ from sklearn.datasets import make_blobs, make_moons
 
 from annealed import BregmanDivergence, Mahalanobis, ODAClassifier, ODAClustering
 
+# Arithmetic of our own: left out where other versions of the dependencies are tried.
+pytestmark = pytest.mark.quality
+
 
 def fingerprint(model):
     """Every bit of the learnt state."""
