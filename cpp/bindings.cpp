@@ -15,6 +15,7 @@
 
 #include "associate.hpp"
 #include "online.hpp"
+#include "running.hpp"
 #include "soft_lvq.hpp"
 #include "winner.hpp"
 
@@ -64,6 +65,111 @@ Samples samples_of(const Anything& X, const std::optional<Integers>& order,
         throw std::invalid_argument("rows must be a 2-D float32 or float64 array");
     return {static_cast<const char*>(X.data()), X.stride(0), X.stride(1), single,
             pointer(order), pointer(classes), pointer(weights)};
+}
+
+// -- one sample at a time ---------------------------------------------------------------------
+
+// What a sample must be to be taken as it comes: a dict with just these keys, or a sequence of
+// numbers, all of them between the bounds.
+struct Ordinary {
+    nb::object keys;  // a tuple, or None where samples are sequences
+    double low, high;
+};
+
+bool read_number(PyObject* value, double& number) {
+    number = PyFloat_AsDouble(value);
+    if (number != -1.0 || !PyErr_Occurred()) return true;
+    PyErr_Clear();
+    return false;
+}
+
+// The sample's numbers, valid until the next call; null where it is out of the ordinary, for the
+// caller to look at more closely.
+const double* read_sample(nb::handle x, const Ordinary& ordinary, int d) {
+    static thread_local Doubles values;
+    values.resize(static_cast<std::size_t>(d));
+    PyObject* sample = x.ptr();
+    if (PyDict_Check(sample)) {
+        PyObject* keys = ordinary.keys.ptr();
+        if (!PyTuple_Check(keys) || PyTuple_Size(keys) != d || PyDict_Size(sample) != d)
+            return nullptr;
+        for (int j = 0; j < d; ++j) {
+            PyObject* value = PyDict_GetItemWithError(sample, PyTuple_GetItem(keys, j));
+            if (!value || !read_number(value, values[j])) return PyErr_Clear(), nullptr;
+        }
+    } else if (PyList_Check(sample) || PyTuple_Check(sample)) {
+        const bool list = PyList_Check(sample);
+        if ((list ? PyList_Size(sample) : PyTuple_Size(sample)) != d) return nullptr;
+        for (int j = 0; j < d; ++j)
+            if (!read_number(list ? PyList_GetItem(sample, j) : PyTuple_GetItem(sample, j),
+                             values[j]))
+                return nullptr;
+    } else {
+        Vector array;
+        if (!nb::try_cast<Vector>(x, array, false) || array.shape(0) != values.size())
+            return nullptr;
+        std::copy(array.data(), array.data() + d, values.begin());
+    }
+    for (const double value : values)  // nan is not between them either
+        if (!(value > ordinary.low && value < ordinary.high)) return nullptr;
+    return values.data();
+}
+
+bool is_weight(double w) { return w > 0 && w < infinity; }
+
+bool feed_level(LevelBase& level, nb::handle x, const Ordinary& ordinary, double w) {
+    const double* sample = read_sample(x, ordinary, level.features());
+    if (!sample || !is_weight(w)) return false;
+    const FlushDenormals flush;
+    level.seen += w;
+    level.step({sample, 1, false}, w);
+    return true;
+}
+
+template <class Divergence>
+nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const Ordinary& ordinary) {
+    const double* sample = read_sample(x, ordinary, level.d);
+    if (!sample || !level.pending_weights.empty()) return nb::none();
+    const FlushDenormals flush;
+    double* shares;
+    auto array = new_array<double>({static_cast<std::size_t>(level.K)}, shares);
+    level.associations({sample, 1, false}, shares);
+    return nb::cast(array);
+}
+
+template <class Divergence>
+bool feed_soft(SoftLVQ<Divergence>& model, nb::handle x, const Ordinary& ordinary, int y,
+               double w) {
+    const double* sample = read_sample(x, ordinary, model.d);
+    if (!sample || !is_weight(w)) return false;
+    const FlushDenormals flush;
+    model.step({sample, 1, false}, y, w, nullptr);
+    return true;
+}
+
+// p(c|x) of the averaged iterates, as `associate` gives it.
+template <class Divergence>
+nb::object soft_answer(const SoftLVQ<Divergence>& model, nb::handle x, const Ordinary& ordinary,
+                       const Integers& group) {
+    const double* sample = read_sample(x, ordinary, model.d);
+    if (!sample || group.shape(0) != static_cast<std::size_t>(model.K)) return nb::none();
+    const auto K = static_cast<std::size_t>(model.K), d = static_cast<std::size_t>(model.d);
+    static thread_local Doubles mu, sharpness, relevance;
+    mu.resize(K * d), sharpness.resize(K), relevance.resize(d);
+    from_tiles(model.by_mu.mean, model.K, model.d, mu.data());
+    for (std::size_t i = 0; i < K; ++i) sharpness[i] = std::exp(model.by_sharpness.mean[i]);
+    for (std::size_t j = 0; j < d; ++j) relevance[j] = std::exp(model.by_relevance.mean[j]);
+    const Codebook book{mu.data(),        model.by_bias.mean.data(),
+                        model.K,          model.d,
+                        model.settings.T, model.matrix(),
+                        sharpness.data(), model.settings.relevances ? relevance.data() : nullptr};
+    double *posterior, log_total, distortion;
+    auto array = new_array<double>({static_cast<std::size_t>(model.classes())}, posterior);
+    const Samples samples{reinterpret_cast<const char*>(sample), model.d, 1, false,
+                          nullptr, nullptr, nullptr};
+    associate<Divergence>(book, samples, 1, group.data(), model.classes(), posterior, &log_total,
+                          &distortion);
+    return nb::cast(array);
 }
 
 std::int64_t learn_rows(const std::vector<LevelBase*>& levels, const Anything& X,
@@ -137,6 +243,8 @@ void define_level(nb::module_& m, const char* name) {
              },
              "mu"_a, "rho"_a, "axis"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
              "matrix"_a.none())
+        .def("associations", &associations<Divergence>, "x"_a, "ordinary"_a,
+             "p_i of one sample; None where it is out of the ordinary or samples are pending.")
         .def("state", export_state,
              "All of the level's state, as arrays and numbers; samples may be pending.")
         .def("read",
@@ -344,6 +452,10 @@ void define_soft_lvq(nb::module_& m, const std::string& name) {
              "mu"_a, "bias"_a, "sharpness"_a, "relevance"_a, "first_of"_a, "unit"_a, "settings"_a,
              "low"_a, "high"_a, "matrix"_a.none())
         .def_ro("updates", &Model::updates)
+        .def("feed", &feed_soft<Divergence>, "x"_a, "ordinary"_a, "y"_a, "w"_a,
+             "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
+        .def("answer", &soft_answer<Divergence>, "x"_a, "ordinary"_a, "group"_a,
+             "p(c|x) of one sample; None where it is out of the ordinary.")
         .def("learn",
              [](Model& self, Anything X, std::optional<Integers> order, Classes classes,
                 std::optional<Vector> weights, std::int64_t begin, std::int64_t end, bool answer) {
@@ -495,7 +607,27 @@ NB_MODULE(ANNEALED_MODULE, m) {
     m.def("cpu_has_avx2", &cpu_has_avx2, "Whether this machine can run the AVX2 build.");
     m.attr("uses_avx2") = bool(ANNEALED_AVX2);
 
+    using Statistic = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    m.def("running_standardise",
+          [](Matrix X, Statistic count, Statistic mean, Statistic m2, Vector fill) {
+              for (const std::size_t size :
+                   {count.shape(0), mean.shape(0), m2.shape(0), fill.shape(0)})
+                  if (size != X.shape(1))
+                      throw std::invalid_argument("rows and statistics differ in their features");
+              double* out;
+              auto array = new_array<double>({X.shape(0), X.shape(1)}, out);
+              nb::gil_scoped_release unlocked;
+              running_standardise(X.data(), static_cast<std::int64_t>(X.shape(0)),
+                                  static_cast<std::int64_t>(X.shape(1)), count.data(), mean.data(),
+                                  m2.data(), fill.data(), out);
+              return array;
+          },
+          "X"_a, "count"_a, "mean"_a, "m2"_a, "fill"_a);
+    nb::class_<Ordinary>(m, "Ordinary")
+        .def(nb::init<nb::object, double, double>(), "keys"_a.none(), "low"_a, "high"_a);
     nb::class_<LevelBase>(m, "Level")
+        .def("feed", &feed_level, "x"_a, "ordinary"_a, "w"_a,
+             "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
         .def_ro("count", &LevelBase::count)
         .def_ro("seen", &LevelBase::seen)
         .def_ro("done", &LevelBase::done);

@@ -68,6 +68,7 @@ public:
             pending.insert(pending.end(), row.x, row.x + d);
             pending_weights.push_back(w);
             if (static_cast<int>(pending_weights.size()) == block) settle();
+            done = count >= settings.at_most;
             return;
         }
         if (count > settings.first_axis) {
@@ -83,6 +84,12 @@ public:
         streak = largest_step < settings.small_step ? streak + 1 : 0;
         done = (count >= settings.at_least && streak >= settings.patience) ||
                count >= settings.at_most;
+    }
+
+    // p_i of a row as the codebook stands, samples that are pending left out.
+    void associations(const RowPointer& pointer, double* p) {
+        const double total = weigh(measure(read_row(reader_, pointer)));
+        for (int i = 0; i < K; ++i) p[i] = r[i] * e_[i] / total;
     }
 
     // Called after the state has been filled in from a saved one.

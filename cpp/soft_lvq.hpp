@@ -68,6 +68,7 @@ public:
     }
     SoftLVQ(const SoftLVQ&) = delete;
 
+    const double* matrix() const { return matrix_.empty() ? nullptr : matrix_.data(); }
     int classes() const { return static_cast<int>(first_of_.size()) - 1; }
     std::size_t padded() const { return static_cast<std::size_t>(tiles_for(K)) * W; }
 

@@ -156,18 +156,24 @@ def same_tutor(first, second):
     if one is None or other is None:
         assert one is other
         return True
-    for name in ("candidates", "chosen", "seen", "calibration", "tempering"):
+    for name in ("candidates", "chosen", "since", "due", "ladders", "calibration", "tempering"):
         assert getattr(one, name) == getattr(other, name), name
+    assert (one.race is None) == (other.race is None)
     runs = []
     for tutor in (one, other):
-        tunings = [*tutor.runners, *([] if tutor.tuning is None else [tutor.tuning])]
+        racing = [] if tutor.race is None else tutor.race.runners
+        tunings = [*racing, *([] if tutor.tuning is None else [tutor.tuning])]
         runs.append([tuning.run.state() for tuning in tunings])
     for mine, yours in zip(*runs, strict=True):
         assert mine.keys() == yours.keys()
         for name in mine:
             np.testing.assert_array_equal(mine[name], yours[name])
-    for mine, yours in zip(one.answers, other.answers, strict=True):
-        np.testing.assert_array_equal(np.concatenate(mine), np.concatenate(yours))
+    if one.race is not None:
+        assert (one.race.seen, one.race.leader) == (other.race.seen, other.race.leader)
+        for mine, yours in zip(one.race.answers, other.race.answers, strict=True):
+            np.testing.assert_array_equal(
+                np.concatenate(mine or [[]]), np.concatenate(yours or [[]])
+            )
     return True
 
 

@@ -420,7 +420,7 @@ def test_fine_tuning_that_destroys_is_not_kept(level, monkeypatch):
     """With absurd steps every candidate is best as annealed, on the same rows as without."""
     X, y = moons(150, noise=0.2)  # so few that all of them decide the temperature
     annealed = ODAClassifier(fine_tune=None, random_state=0).fit(X, y)
-    monkeypatch.setattr(Tuning.__init__, "__defaults__", (100.0,))
+    monkeypatch.setattr(Tuning.__init__, "__defaults__", (100.0, 4000))
     # The coldest of a hundred codevectors for as many rows would be sure of itself to a fault,
     # and hardly better by its log loss than no model at all.
     K_max = "auto" if level == "auto" else 20
@@ -793,7 +793,7 @@ def test_after_the_race_the_best_candidate_predicts_and_goes_on_learning():
 
 
 def test_a_race_that_fine_tuning_spoils_is_won_by_a_level_as_annealed(monkeypatch):
-    monkeypatch.setattr(Tuning.__init__, "__defaults__", (100.0,))
+    monkeypatch.setattr(Tuning.__init__, "__defaults__", (100.0, 4000))
     X, y = stream()
     model = fed(ODAClassifier(**SHORT), X, y)
     assert model.chosen_.steps == 0 and model._tutor.tuning is None

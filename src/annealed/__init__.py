@@ -7,6 +7,7 @@ Clustering", IEEE Transactions on Neural Networks and Learning Systems, 2022.
 from annealed import datasets
 from annealed.baselines import DeterministicAnnealing, LVQClassifier, StochasticVQ
 from annealed.divergences import BregmanDivergence, Mahalanobis
+from annealed.drift import DriftDetector
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
 
@@ -15,6 +16,7 @@ __all__ = [
     "AnnealingPath",
     "BregmanDivergence",
     "DeterministicAnnealing",
+    "DriftDetector",
     "LVQClassifier",
     "Mahalanobis",
     "ODAClassifier",

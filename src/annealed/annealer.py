@@ -34,6 +34,8 @@ WORK_PER_CALL = 20_000_000
 WARM_UP_SAMPLES = 20_000  # at most DEALT_AT_A_TIME
 # Rows of a class that are put in random order at a time.
 DEALT_AT_A_TIME = 50_000
+# Class frequencies of before a reheating count as those of so many samples.
+REMEMBERED = 200.0
 # A ladder that must grow to a given K goes on below T_min, but not below this part of T_0.
 COLDEST = 1e-9
 
@@ -63,6 +65,8 @@ class Annealer:
         self.classes: list[ClassAnnealer] = []
         self.top: float | None = None  # T_0
         self.last_rung = NEVER  # where the ladder ends
+        self.bottom = NEVER  # where T_min lets it end
+        self.ladders = 0  # how often all classes have come to its end
         self.end_temperature = 0.0  # where the coldest codebook of the path stops being stable
         self.chosen: Level | None = None
         self.unconverged: list[tuple[float, int]] = []  # T and samples of levels ended by the cap
@@ -76,6 +80,9 @@ class Annealer:
         twin.unconverged = list(self.unconverged)
         twin.choose = copy.copy(self.choose)
         return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_path": None}  # which follows from the rest
 
     def add_class(self, warm_up: int | None = None) -> None:
         """A class nobody has seen before: it starts with a warm-up of its own."""
@@ -98,6 +105,11 @@ class Annealer:
     def finished(self) -> bool:
         """Whether every class has gone down the whole ladder."""
         return all(state.tracking for state in self.classes)
+
+    @property
+    def coldest(self) -> float:
+        """T of the coldest class."""
+        return min(state.temperature for state in self.classes if state.rung is not None)
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -180,14 +192,20 @@ class Annealer:
         end = min(end, begin + max(1, WORK_PER_CALL // (self.d * (widest + 8))))
         runs = [state.run for state in self.classes]
         stop: int = self.classes[0].kernel.learn(runs, X, order, classes, weights, begin, end)
+        self.close_levels()
+        return stop
+
+    def close_levels(self) -> None:
+        """After samples were learnt: go on with the classes whose level has ended."""
         self._path = None  # class frequencies weigh its energies
         for state in self.classes:
             if state.run.done:
                 if state.rung is None:
                     self._warmed_up(state)
+                elif state.tracking:
+                    state.wake(self.temperature(state.reheated_to), self.schedule)
                 else:
                     self._end_of_level(state)
-        return stop
 
     def _warmed_up(self, state: ClassAnnealer) -> None:
         if state.unit() > 0:
@@ -208,7 +226,7 @@ class Annealer:
                     f"T_min = {T_min:g} must lie below T_max = {self.top:g}, which the data "
                     "decides: annealing goes from hot to cold"
                 )
-            self.last_rung = max(self._rung_above(T_min), 0)
+            self.bottom = self.last_rung = max(self._rung_above(T_min), 0)
         rung = 0 if schedule.T_max is not None else min(self._rung_above(unit), self.last_rung)
         state.enter(rung, self.temperature(rung), schedule)
 
@@ -257,6 +275,8 @@ class Annealer:
                 continue
             if not state.tracking or state.rung > last:
                 state.track(state.at(last).book, last, T, self.schedule, levels=True)
+        if self.finished:
+            self.ladders += 1
         if self.finished and self.choose is not None and self.chosen is None:
             self.chosen = self.choose(self)
             self.track(self.chosen)
@@ -284,6 +304,19 @@ class Annealer:
             end = len(cards.deal())
             cards.at = twin._advance(X, None, weights, cards.order, cards.at, end)
         return twin.model()
+
+    def reheat(self, temperature: float) -> None:
+        """Go back up the ladder to a temperature, and cool again with the samples to come.
+
+        A class that no more samples come of stays as it is.
+        """
+        self.last_rung, self.chosen, self.told, self._path = self.bottom, None, math.inf, None
+        warm = [state for state in self.classes if state.rung is not None]
+        total = sum(state.total_weight for state in warm)
+        for state in warm:
+            rung = min(max(self._rung_above(temperature), state.first_rung), self.last_rung)
+            state.doze(rung, self.schedule)
+            state.weight *= min(1.0, REMEMBERED / total)
 
     def track(self, chosen: Level) -> None:
         """From now on follow the samples with the codebook of this level."""

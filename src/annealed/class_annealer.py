@@ -22,6 +22,8 @@ from annealed.path import Split
 from annealed.schedule import Schedule
 
 NEVER = int(np.iinfo(np.int64).max)
+# Samples a class must bring after a reheating before it goes along.
+WAKING = 50
 
 
 def weight_entropy(book: Codebook) -> float:
@@ -52,6 +54,7 @@ class ClassAnnealer:
         self.samples = 0  # samples learnt before the current run
         self.rung: int | None = None  # k of T_k; None while warming up
         self.first_rung = 0
+        self.reheated_to = 0  # where on the ladder it goes on once it has woken up
         self.tracking = False
         self.paired = False  # whether the current level carries perturbed twins
         self.levels: dict[int, ClassLevel] = {}
@@ -137,8 +140,15 @@ class ClassAnnealer:
 
     # -- levels --------------------------------------------------------------------------------
 
-    def begin(self, book: Codebook, rung: int, T: float, schedule: Schedule) -> None:
-        """Start the level at T_k from a codebook."""
+    def begin(
+        self,
+        book: Codebook,
+        rung: int,
+        T: float,
+        schedule: Schedule,
+        tracked: int = NEVER,
+    ) -> None:
+        """Start the level at T_k from a codebook; tracking ends after ``tracked`` samples."""
         self.weight += self.run.seen
         self.samples += self.run.count
         self.rung, self.temperature = rung, T
@@ -158,7 +168,7 @@ class ClassAnnealer:
             "first_axis": NEVER if self.tracking else at_least // 4,
             "second_axis": NEVER if self.tracking else at_least // 2,
             "at_least": NEVER if self.tracking else at_least,
-            "at_most": NEVER if self.tracking else max(50 * at_least, 1000),
+            "at_most": tracked if self.tracking else max(50 * at_least, 1000),
             "patience": schedule.patience,
             # The level before counts as one sample per codevector: the step size starts anew,
             # but no codevector jumps onto the first sample it meets.
@@ -329,6 +339,48 @@ class ClassAnnealer:
             self.levels = {k: level for k, level in self.levels.items() if k <= rung}
             self.splits = [split for split in self.splits if split.level <= rung]
         self.begin(book, rung, T, schedule)
+
+    # -- reheating -----------------------------------------------------------------------------
+
+    def doze(self, rung: int, schedule: Schedule) -> None:
+        """Track on as it is until a few samples have come, then go on from that rung."""
+        book = self.current()
+        self.tracking, self.reheated_to = True, rung
+        assert self.rung is not None
+        self.begin(book, self.rung, self.temperature, schedule, tracked=WAKING)
+
+    def wake(self, T: float, schedule: Schedule) -> None:
+        """Go on from the rung it was reheated to, codevectors split since then joined again."""
+        rung = self.reheated_to
+        book = self.current()
+        if rung in self.levels:
+            book = self._as_on(self.levels[rung].book, book)
+        self.levels = {k: level for k, level in self.levels.items() if k < rung}
+        self.splits = [split for split in self.splits if split.level <= rung]
+        self.tracking = False
+        self.begin(book, rung, T, schedule)
+
+    def _as_on(self, before: Codebook, book: Codebook) -> Codebook:
+        """The codevectors of today's book joined as they were in an earlier one."""
+        place = {node: i for i, node in enumerate(before.node.tolist())}
+        mother = {child: split.parent for split in self.splits for child in split.children}
+        group = []
+        for i, node in enumerate(book.node.tolist()):
+            while node not in place and node in mother:
+                node = mother[node]
+            if node not in place:  # split and taken back: with the nearest
+                distance = self.kernel.divergences(self.divergence, book.mu[i : i + 1], before.mu)
+                node = int(before.node[distance.argmin()])
+            group.append(place[node])
+        present, member = np.unique(group, return_inverse=True)
+        share = (member == np.arange(len(present))[:, None]) * (book.rho + 1e-300)
+        weight = share.sum(axis=1)
+        mu = np.clip(share @ book.mu / weight[:, None], self.low, self.high)
+        kept = before.take(present)
+        unknown = np.full(len(present), np.nan)
+        return replace(
+            kept, mu=mu, rho=weight, critical=unknown, error=unknown, mass=np.zeros(len(present))
+        )
 
 
 def _remembered(

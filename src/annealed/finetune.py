@@ -25,8 +25,10 @@ Integers = NDArray[np.int64]
 # Samples per step, and its length in units of each parameter's spread (see docs/notation.md).
 BATCH = 16
 RATE = 0.05
-# Once this many steps are averaged, older ones fade: what a stream fine-tunes can follow it.
+# Once this many steps are averaged, older ones fade: what a stream fine-tunes can follow it, the
+# faster where it is expected to change.
 WINDOW = 4000
+CHANGING_WINDOW = 500
 # Multiplications per call of the kernel, so that Ctrl-C is heard in time.
 WORK_PER_CALL = 20_000_000
 # Rows that decide the temperature fine-tuning starts from, and the factors of 1/T tried.
@@ -119,6 +121,8 @@ class Tuning(ABC):
     fits : Fits
     rate : float
         0 only tests: the model stays as it is.
+    window : int
+        Steps whose average is the model; older ones fade (soft LVQ only).
     """
 
     def __init__(
@@ -129,9 +133,11 @@ class Tuning(ABC):
         geometry: Geometry,
         fits: Fits,
         rate: float = RATE,
+        window: int = WINDOW,
     ) -> None:
         self.divergence, self.start, self.fits = divergence, start, fits
-        self.n_classes, self.geometry, self.rate = n_classes, geometry, rate
+        self.n_classes, self.geometry = n_classes, geometry
+        self.rate, self.window = rate, window
         self.kernel = kernel_for(divergence)
         self.run = self._new_run()
 
@@ -219,7 +225,7 @@ class SoftTuning(Tuning):
             "temperatures": self.fits.temperatures,
             "relevances": self.fits.relevances,
             "T": level.temperature,
-            "recent": 4 / WINDOW,
+            "recent": 4 / self.window,
         }
         return self.kernel.begin_soft(
             self.divergence, level.codevectors, start.bias, np.log(sharpness), np.log(relevances),

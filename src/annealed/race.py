@@ -1,13 +1,16 @@
 """Choosing and fine-tuning a level in a stream: candidates race on the samples to come.
 
-When every class has gone down the ladder, levels of several sizes, as annealed and fine-tuned, are
-tested on each new sample and then learn it (test-then-train). After a while the best one stays and
-goes on learning. Everything is counted in samples, so how calls cut the stream cannot be seen.
+Levels of several sizes, as annealed and fine-tuned, are tested on each new sample and then learn it
+(test-then-train). The best one stays and goes on learning. A race is held when every class has gone
+down the ladder; before that, ever more rarely, so that a long annealing has something better to
+answer with on the way; and when the stream has changed. Everything is counted in samples, so how
+calls cut the stream cannot be seen.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,154 +18,293 @@ from numpy.typing import NDArray
 
 from annealed.annealer import Annealer
 from annealed.divergences import Array
-from annealed.finetune import Classes, Fits, SoftTuning, TunedModel, Tuning, as_annealed
+from annealed.finetune import (
+    TUNINGS,
+    Classes,
+    Fits,
+    SoftTuning,
+    TunedModel,
+    Tuning,
+    as_annealed,
+)
 from annealed.path import Level
 from annealed.selection import Candidate, Judge, Score, Selection, sizes
 
 # Samples on which candidates are compared; and those a fine-tuning learns before its answers count.
 LENGTH = 2000
 HEAD_START = 200
+# Every so many samples of a race the candidate that did best on the last few becomes the one that
+# answers; and once so many are past, only the better part of them goes on.
+LAP = 100
+RECENT = 300
+CUT_AT = 600
+SURVIVORS = 8
+# Samples before the first race of an annealing that is still under way; each next one waits until
+# twice as many have come.
+EARLIEST = 500
 
 
-class Tutor:
-    """Fine-tuning in a stream: a race first, then its winner.
+class Race:
+    """Candidates that are tested on each sample and then learn it.
 
     Parameters
     ----------
-    annealer : Annealer
-        As it stands when the race begins.
-    log_prior : ndarray of shape (n_classes,)
-    factor : ndarray of shape (n_classes,)
-        How much a sample of each class counts.
-    last : bool
-        Only the coldest level takes part.
-    method : subclass of Tuning or None
-        How to fine-tune; None for not at all.
-    fits : tuple of Fits
-        What fine-tuning may fit.
+    runners : list of Tuning
+        One that only tests has rate 0.
+    length : int
+        Samples until it is over.
     """
 
-    def __init__(
-        self,
-        annealer: Annealer,
-        log_prior: Array,
-        factor: Array,
-        *,
-        last: bool,
-        method: type[Tuning] | None,
-        fits: tuple[Fits, ...],
-    ) -> None:
-        self._set(None, factor)
-        divergence, path, geometry = annealer.divergence, annealer.path(), annealer.geometry()
-        for K in sizes(path)[-1:] if last else sizes(path):
-            start = as_annealed(path.codebook(K), log_prior)
-            self.runners.append(SoftTuning(divergence, start, len(log_prior), geometry, Fits(), 0))
-            if method is not None:
-                self.runners += [
-                    method(divergence, start, len(log_prior), geometry, each) for each in fits
-                ]
-        self.answers += [[] for _ in self.runners]
+    def __init__(self, runners: list[Tuning], length: int = LENGTH) -> None:
+        self.runners, self.length = runners, length
+        self.seen = 0
+        self.leader: int | None = None
+        self.answers: list[list[Array]] = [[] for _ in runners]
+        self.classes: list[Classes] = []
+        self.counted: list[Array] = []  # how much each sample counts
+
+    def copy(self) -> Race:
+        """A twin that can go on by itself."""
+        twin = object.__new__(Race)
+        twin.__dict__.update(self.__dict__)
+        twin.runners = [runner.copy() for runner in self.runners]
+        twin.answers = [list(answers) for answers in self.answers]
+        twin.classes, twin.counted = list(self.classes), list(self.counted)
+        return twin
+
+    @property
+    def left(self) -> int:
+        """Samples to the next lap, or to the end."""
+        return min(LAP - self.seen % LAP, self.length - self.seen)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has had all its samples."""
+        return self.seen >= self.length
+
+    def run(self, X: NDArray[Any], classes: Classes, counted: Array) -> None:
+        """Test and learn rows, at most as many with any weight as are `left`."""
+        present = counted > 0  # of the others, soft LVQ says nothing
+        for runner, answers in zip(self.runners, self.answers, strict=True):
+            replies = runner.learn(X, None, classes, counted, 0, len(X), answer=True)
+            answers.append(replies[present].astype(np.float32))
+        self.classes.append(classes[present])
+        self.counted.append(counted[present])
+        self.seen += int(present.sum())
+
+    def lap(self, score: Score | None) -> None:
+        """Say who leads, and let go of those far behind."""
+        marks = [score for score, _, _ in self._marks(max(self.seen - RECENT, 0), score)]
+        self.leader = int(np.argmax(marks))
+        if self.seen == CUT_AT < self.length:
+            marks = [score for score, _, _ in self._marks(HEAD_START, score)]
+            kept = np.sort(np.argsort(-np.array(marks), kind="stable")[:SURVIVORS]).tolist()
+            if self.leader not in kept:
+                kept.append(self.leader)
+            self.runners = [self.runners[k] for k in kept]
+            self.answers = [self.answers[k] for k in kept]
+            self.leader = kept.index(self.leader)
+
+    def finish(self, score: Score | None) -> tuple[int, tuple[Candidate, ...], float]:
+        """The winner's place, what the runners achieved, and the winner's calibration."""
+        start = min(HEAD_START, self.seen // 4)
+        marks = self._marks(start, score)
+        best = int(np.argmax([score for score, _, _ in marks]))
+        candidates = tuple(
+            Candidate(runner.start.level.n_codevectors, *runner.fits, runner.steps, *mark)
+            for runner, mark in zip(self.runners, marks, strict=True)
+        )
+        judge = self._judge(start, score)
+        return best, candidates, judge.calibration(judge.some(self._replies(best, start)))
+
+    def _replies(self, k: int, start: int) -> Array:
+        return np.concatenate(self.answers[k])[start:].astype(float)
+
+    def _judge(self, start: int, score: Score | None) -> Judge:
+        classes = np.concatenate(self.classes)[start:]
+        return Judge(classes, np.concatenate(self.counted)[start:], score)
+
+    def _marks(self, start: int, score: Score | None) -> list[tuple[float, float, float]]:
+        judge = self._judge(start, score)
+        return [judge(self._replies(k, start)) for k in range(len(self.runners))]
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What a tutor may do.
+
+    last : only the coldest level takes part
+    method : how to fine-tune, one of `TUNINGS`; None for not at all
+    fits : what fine-tuning may fit
+    window : steps whose average is the model
+    """
+
+    last: bool
+    method: str | None
+    fits: tuple[Fits, ...]
+    window: int
+
+
+class Tutor:
+    """Fine-tuning in a stream: the best of the last race, and the next race.
+
+    Parameters
+    ----------
+    lessons : Lessons
+    """
+
+    def __init__(self, lessons: Lessons) -> None:
+        self.lessons = lessons
+        self.race: Race | None = None
+        self.ladders = 0  # ladders that a race was held for
+        self.since = 0  # samples since the annealing began
+        self.due = EARLIEST
+        self.factor = np.empty(0)  # how much a sample of each class counts
+        self._set(None)
 
     @classmethod
-    def graduated(cls, selection: Selection, factor: Array) -> Tutor:
+    def graduated(
+        cls, lessons: Lessons, selection: Selection, annealer: Annealer, log_prior: Array
+    ) -> Tutor:
         """A tutor whose choice was made elsewhere."""
-        tutor = object.__new__(cls)
-        tutor._set(selection.tuning, factor, selection.calibration, selection.tempering)
+        tutor = cls(lessons)
+        tutor._set(selection.tuning, selection.calibration, selection.tempering)
         tutor.candidates, tutor.chosen = selection.candidates, selection.chosen
+        tutor.ladders, tutor.factor = annealer.ladders, class_factors(annealer, log_prior)
         return tutor
 
-    def _set(
-        self,
-        tuning: Tuning | None,
-        factor: Array,
-        calibration: float = 1.0,
-        tempering: float = 1.0,
-    ) -> None:
-        self.tuning, self.factor = tuning, factor
+    def _set(self, tuning: Tuning | None, calibration: float = 1.0, tempering: float = 1.0) -> None:
+        self.tuning = tuning
         # Power of the posterior; and, where a plain level tracks, its T to predict at over T.
         self.calibration, self.tempering = calibration, tempering
         self.candidates: tuple[Candidate, ...] = ()
         self.chosen: Candidate | None = None
-        self.seen = 0  # samples of the race
-        self.runners: list[Tuning] = []
-        self.answers: list[list[Array]] = []
-        self.classes: list[Classes] = []
-        self.counted: list[Array] = []  # how much each sample of the race counts
-
-    @property
-    def racing(self) -> bool:
-        """Whether the race is still on."""
-        return bool(self.runners)
 
     def copy(self) -> Tutor:
         """A twin that can go on by itself."""
         twin = object.__new__(Tutor)
         twin.__dict__.update(self.__dict__)
         twin.tuning = None if self.tuning is None else self.tuning.copy()
-        twin.runners = [runner.copy() for runner in self.runners]
-        twin.answers = [list(answers) for answers in self.answers]
-        twin.classes, twin.counted = list(self.classes), list(self.counted)
+        twin.race = None if self.race is None else self.race.copy()
         return twin
 
+    # -- races ---------------------------------------------------------------------------------
+
+    @property
+    def racing(self) -> bool:
+        """Whether a race is on."""
+        return self.race is not None
+
+    def is_due(self, annealer: Annealer) -> bool:
+        """Whether a race is to begin with the next sample."""
+        ended = annealer.finished and self.ladders < annealer.ladders
+        return ended or (self.race is None and self.since >= self.due)
+
+    def prepare(self, annealer: Annealer, log_prior: Callable[[], Array]) -> None:
+        """Begin the race that is due, if one is."""
+        if not self.is_due(annealer):
+            return
+        if annealer.finished and self.ladders < annealer.ladders:
+            self.ladders = annealer.ladders
+            self.hold(annealer, log_prior(), LENGTH)
+        else:
+            self.due *= 2
+            if not annealer.finished and self.lessons.method is not None:
+                self.hold(annealer, log_prior(), min(self.since, LENGTH))
+
+    def hold(self, annealer: Annealer, log_prior: Array, length: int) -> None:
+        """Begin a race of levels of the path, and of whoever won the last one."""
+        path, runners = annealer.path(), []
+        if not path:
+            return
+        champion = self.tuning
+        if self.race is not None and self.race.leader is not None:
+            champion = self.race.runners[self.race.leader]
+        leads = champion is not None and champion.rate > 0
+        if champion is not None and leads:
+            runners.append(champion)
+            self.tuning = None  # it is in the race now
+        divergence, geometry, n = annealer.divergence, annealer.geometry(), len(log_prior)
+        method = None if self.lessons.method is None else TUNINGS[self.lessons.method]
+        for K in sizes(path)[-1:] if self.lessons.last else sizes(path):
+            start = as_annealed(path.codebook(K), log_prior)
+            runners.append(SoftTuning(divergence, start, n, geometry, Fits(), 0))
+            if method is not None:
+                runners += [
+                    method(divergence, start, n, geometry, fits, window=self.lessons.window)
+                    for fits in self.lessons.fits
+                ]
+        self.race, self.factor = Race(runners, length), class_factors(annealer, log_prior)
+        self.race.leader = 0 if leads else None
+
+    def changed(self, annealer: Annealer, log_prior: Array) -> None:
+        """The stream has changed: race again from the levels known, before they are reheated."""
+        self.since, self.due, self.race = 0, EARLIEST, None
+        if self.lessons.method is not None:  # levels as they are have had their day
+            self.hold(annealer, log_prior, LENGTH)
+
     def horizon(self, weights: Array | None, begin: int, end: int) -> int:
-        """How far rows can be learnt before the race ends, or all of them."""
-        if not self.racing:
-            return end
-        left = LENGTH - self.seen
-        if weights is None:
-            return min(end, begin + left)
-        counted = np.flatnonzero(weights[begin:end])
-        return end if len(counted) <= left else begin + int(counted[left - 1]) + 1
+        """How far rows can be learnt before something has to be decided."""
+        left = self.due - self.since if self.race is None else self.race.left
+        return end if left <= 0 else reach(weights, begin, end, left)
 
     def learn(
         self,
         X: NDArray[Any],
         classes: Classes,
         weights: Array | None,
-        begin: int,
-        end: int,
-    ) -> None:
-        """Learn rows begin..end, at most up to the horizon."""
-        X, classes, n = X[begin:end], classes[begin:end], end - begin
+        finished: bool,
+        score: Score | None,
+    ) -> Level | None:
+        """Learn rows, at most up to the horizon.
+
+        A level that won as it was annealed is returned, to be tracked.
+        """
+        self.since += len(X) if weights is None else int(np.count_nonzero(weights))
+        if self.race is None and self.tuning is None:
+            return None
         counted = self.factor[classes]
         if weights is not None:
-            counted = counted * weights[begin:end]
-        present = counted > 0  # of the others, soft LVQ says nothing
-        if self.tuning is not None:
-            self.tuning.learn(X, None, classes, counted, 0, n)
-        if not self.racing:
-            return
-        for runner, answers in zip(self.runners, self.answers, strict=True):
-            replies = runner.learn(X, None, classes, counted, 0, n, answer=True)
-            answers.append(replies[present].astype(np.float32))
-        self.classes.append(classes[present])
-        self.counted.append(counted[present])
-        self.seen += len(self.classes[-1])
+            counted = counted * weights
+        if self.race is None:
+            assert self.tuning is not None
+            self.tuning.learn(X, None, classes, counted, 0, len(X))
+            return None
+        before = self.race.seen
+        self.race.run(X, classes, counted)
+        if self.race.seen == before or (self.race.seen % LAP and not self.race.over):
+            return None
+        self.race.lap(score)
+        return self._crown(finished, score) if self.race.over else None
 
-    @property
-    def over(self) -> bool:
-        """Whether the race has had all its samples."""
-        return self.racing and self.seen >= LENGTH
-
-    def finish(self, score: Score | None) -> Level | None:
-        """End the race. A level that won as it was annealed is returned, to be tracked."""
-        classes = np.concatenate(self.classes)[HEAD_START:]
-        judge = Judge(classes, np.concatenate(self.counted)[HEAD_START:], score)
-        answers = [np.concatenate(each)[HEAD_START:].astype(float) for each in self.answers]
-        marks = [judge(each) for each in answers]
-        best = int(np.argmax([score for score, _, _ in marks]))
-        candidates = tuple(
-            Candidate(runner.start.level.n_codevectors, *runner.fits, runner.steps, *mark)
-            for runner, mark in zip(self.runners, marks, strict=True)
-        )
-        winner = self.runners[best]
-        calibration = judge.calibration(judge.some(answers[best]))
-        self._set(winner if winner.rate else None, self.factor, calibration)
+    def _crown(self, finished: bool, score: Score | None) -> Level | None:
+        assert self.race is not None
+        best, candidates, calibration = self.race.finish(score)
+        winner = self.race.runners[best]
+        plain = not winner.rate and finished
+        self.race = None
+        self._set(None if plain else winner, calibration)
         self.candidates, self.chosen = candidates, candidates[best]
-        return None if winner.rate else winner.start.level
+        return winner.start.level if plain else None
 
     def model(self) -> TunedModel | None:
-        """The model that has won and gone on learning; None before, or if a plain level won."""
+        """The model that answers; None where that is the annealer's."""
+        if self.race is not None and self.race.leader is not None:
+            return self.race.runners[self.race.leader].model()
         if self.tuning is None:
             return None
         return replace(self.tuning.model(), calibration=self.calibration)
+
+
+def class_factors(annealer: Annealer, log_prior: Array) -> Array:
+    """How much a sample of each class counts, so that classes are as likely as asked."""
+    weight = np.array([state.total_weight for state in annealer.classes])
+    return np.asarray(np.exp(log_prior) * weight.sum() / weight)
+
+
+def reach(weights: Array | None, begin: int, end: int, left: int) -> int:
+    """Where so many rows that count are past, or the end."""
+    if weights is None:
+        return min(end, begin + left)
+    counted = np.flatnonzero(weights[begin:end])
+    return end if len(counted) < left else begin + int(counted[left - 1]) + 1

@@ -255,15 +255,6 @@ class AnnealingEstimator(CodevectorEstimator):
         twin._fixed = level
         return twin
 
-    def _annealer_to_continue(self) -> Annealer:
-        if getattr(self, "_fixed", None) is not None:
-            raise ValueError(
-                "this model is fixed at one level by at(...) and cannot learn further; call "
-                "partial_fit on the annealed estimator itself"
-            )
-        annealer: Annealer = self._annealer
-        return annealer.copy()
-
     # -- reading -------------------------------------------------------------------------------
 
     def _associate(

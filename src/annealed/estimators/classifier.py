@@ -15,19 +15,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealed.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence
+from annealed.drift import Detector
 from annealed.estimators.annealing import (
-    SHARED_RULES,
-    AnnealingEstimator,
     all_or_nothing,
     checked_weights,
     mean_one,
     names_of,
 )
 from annealed.estimators.parameters import Rule, one_of, whole
-from annealed.finetune import TUNINGS, Fits, TunedModel, Tuning, as_annealed
+from annealed.estimators.streaming import STREAM_RULES, Quick, Sample, StreamingEstimator
+from annealed.finetune import (
+    CHANGING_WINDOW,
+    TUNINGS,
+    WINDOW,
+    Fits,
+    TunedModel,
+    Tuning,
+    as_annealed,
+    calibrated,
+)
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
-from annealed.race import Tutor
+from annealed.race import Lessons, Tutor
 from annealed.schedule import Schedule
 from annealed.selection import Candidate, Lesson, Score, Selection, select
 
@@ -56,7 +65,7 @@ class Replies(ClassifierMixin, BaseEstimator):
         return labels
 
 
-class ODAClassifier(ClassifierMixin, AnnealingEstimator):
+class ODAClassifier(ClassifierMixin, StreamingEstimator):
     """Classify by codevectors that carry a class, found by online deterministic annealing.
 
     Every class is annealed by itself on a common ladder of temperatures, and the model of a level
@@ -141,7 +150,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     True
     """
 
-    _rules = SHARED_RULES | {
+    _rules = STREAM_RULES | {
         "level": [one_of("auto", "last")],
         "fine_tune": [one_of(*TUNINGS, None)],
         "scoring": [
@@ -172,6 +181,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         delta: str | float = "auto",
         alpha: tuple[float, float] = (1.0, 0.9),
         alpha_min: float = 0.0,
+        drift_detector: str | Detector | None = None,
         thresholds: str = "scale_free",
         priors: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -195,6 +205,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self.delta = delta
         self.alpha = alpha
         self.alpha_min = alpha_min
+        self.drift_detector = drift_detector
         self.thresholds = thresholds
         self.priors = priors
         self.class_weight = class_weight
@@ -228,7 +239,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         rng = np.random.default_rng(self._seed())
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(classes))
         annealer.anneal(rows, index.astype(np.int32), weights, rng, self._listener())
-        self._annealer, self._fixed, self._tutor = annealer, None, None
+        self._annealer, self._fixed, self._tutor, self._watch = annealer, None, None, None
         self._warn_of_caps(annealer, 0)
         self.classes_, self._seen = classes, list(classes)
         selection = self._select(rows, index.astype(np.int32), weights, schedule, rng)
@@ -238,7 +249,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             self._scores = selection.level_scores
             if selection.tuning is None:
                 annealer.track(selection.level)
-            self._tutor = Tutor.graduated(selection, self._class_factors())
+            self._tutor = Tutor.graduated(self._lessons, selection, annealer, self._log_prior())
         return self
 
     @property
@@ -284,10 +295,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
         return score
 
-    def _class_factors(self) -> Array:
-        """How much a sample of each class seen counts, so that classes are as likely as asked."""
-        weight = np.array([state.total_weight for state in self._annealer.classes])
-        return np.asarray(np.exp(self._log_prior()) * weight.sum() / weight)
+    @property
+    def _lessons(self) -> Lessons:
+        window = WINDOW if self.drift_detector is None else CHANGING_WINDOW
+        return Lessons(self.level == "last", self.fine_tune, self._fits, window)
 
     @all_or_nothing
     def partial_fit(
@@ -315,9 +326,111 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self
         """
         first = not self.__sklearn_is_fitted__()
-        divergence, schedule = self._parameters()
+        divergence, _ = self._parameters()
         rows, labels = self._checked_labelled(X, y, divergence, reset=first)
         weights = checked_weights(sample_weight, len(rows))
+        self._learn_checked(rows, labels, weights, first, classes)
+        return self
+
+    def learn_one(self, x: Sample, y: Any = None, w: float = 1.0) -> None:
+        """Learn one sample, as `partial_fit` of one row would.
+
+        Parameters
+        ----------
+        x : dict or array-like of shape (n_features,)
+            The features of a dict may come in any order.
+        y : label
+            Its class. A class may appear at any time.
+        w : float, default=1.0
+            Its weight.
+
+        Examples
+        --------
+        >>> from annealed import ODAClassifier
+        >>> model = ODAClassifier(random_state=0)
+        >>> for k in range(500):
+        ...     model.learn_one({"left": k % 4, "right": k % 3}, "even" if k % 2 == 0 else "odd")
+        >>> model.predict_one({"right": 0, "left": 2})
+        'even'
+        """
+        quick: Quick | None = self.__dict__.get("_quick")
+        c = -1 if quick is None else quick.places.get(y, -1)
+        if quick is None or c < 0 or not quick.learn(x, c, w):
+            if y is None:
+                raise ValueError("learn_one needs the class y of the sample")
+            self._learn_one(x, y, w)
+        elif quick.runs[c].done:
+            self._one_ended()
+
+    def predict_proba_one(self, x: Sample) -> dict[Any, float]:
+        """Probability of every class seen, of one sample; empty before the first sample."""
+        if not self.__sklearn_is_fitted__():
+            return {}
+        labels, posterior = self._one_answer(x)
+        return dict(zip(labels, posterior.tolist(), strict=True))
+
+    def predict_one(self, x: Sample) -> Any:
+        """The likeliest class of one sample; None before the first sample."""
+        if not self.__sklearn_is_fitted__():
+            return None
+        labels, posterior = self._one_answer(x)
+        return labels[int(posterior.argmax())]
+
+    def _one_answer(self, x: Sample) -> tuple[list[Any], Array]:
+        """Classes in the order they appeared, and their probabilities."""
+        quick: Quick | None = self.__dict__.get("_quick")
+        tutor = self._tutor
+        if quick is not None and tutor is not None and tutor.tuning is not None:
+            run, groups = quick.tuning, tutor.tuning.start.level.classes
+            if run is not None and run.updates:
+                answer: Array | None = run.answer(x, quick.ordinary, groups)
+                if answer is not None:
+                    if tutor.calibration != 1:
+                        answer = calibrated(answer[None, :], tutor.calibration)[0]
+                    return list(quick.places), answer
+        row = self._row_of(x)
+        self._check_row(row)
+        labels: list[Any] = np.array(self._seen).tolist()
+        divergence = self._annealer.divergence
+        return labels, np.ravel(self._answering().posterior(divergence, row, len(labels)))
+
+    def _shortcuts(self) -> Quick:
+        annealer, tutor = self._annealer, self._tutor
+        ordinary = kernel_for(annealer.divergence).ordinary(
+            annealer.divergence, self._sample_keys()
+        )
+        racing = tutor is not None and (tutor.race is not None or tutor.is_due(annealer))
+        if ordinary is None or self._watch is not None or racing:
+            return Quick(annealer)
+        tuning = None if tutor is None or tutor.tuning is None else tutor.tuning.run
+        if tuning is not None and not hasattr(tuning, "feed"):
+            return Quick(annealer)
+        return Quick(
+            annealer,
+            ordinary,
+            [state.run for state in annealer.classes],
+            {label: c for c, label in enumerate(np.array(self._seen).tolist())},
+            tutor,
+            tuning,
+            [] if tutor is None else tutor.factor.tolist(),
+        )
+
+    def _knows(self, y: Any) -> bool:
+        return y in self._seen
+
+    def _index_of(self, y: Any) -> NDArray[np.int32]:
+        return np.array([self._seen.index(y)], dtype=np.int32)
+
+    def _learn_checked(
+        self,
+        rows: NDArray[Any],
+        labels: NDArray[Any] | None,
+        weights: Array | None,
+        first: bool,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        assert labels is not None
+        divergence, schedule = self._parameters()
         known = [] if first else self._seen
         expected = unique_labels(labels, *([] if classes is None else [np.asarray(classes)]))
         all_classes = expected if first else unique_labels(self.classes_, expected)
@@ -327,9 +440,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             annealer = Annealer(rows.shape[1], divergence, schedule)
         else:
             annealer = self._annealer_to_continue()
-        tutor = getattr(self, "_tutor", None)
         self._annealer, self._seen, self.classes_ = annealer, list(known), all_classes
-        self._tutor = None if tutor is None else tutor.copy()
+        self._tutor = self._tutor_to_continue()
+        self._watch = self._watch_to_continue()
         self._scores = None
         # Classes are numbered by their first row with any weight, which no chunking can change.
         counts = np.arange(len(labels)) if weights is None else np.flatnonzero(weights > 0)
@@ -348,41 +461,66 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                 self._stream(rows, index, weights, begin, row)
             annealer.add_class()
             self._seen.append(label)
-            self._tutor = None  # what was fine-tuned does not know the class
+            if self._tutor is not None:  # what was fine-tuned does not know the class
+                self._tutor = Tutor(self._lessons)
             begin = row
         if self._seen:
             self._stream(rows, index, weights, begin, len(rows))
         self._warn_of_caps(annealer, before)
-        return self
 
-    def _stream(
+    def _tutor_to_continue(self) -> Tutor | None:
+        if self.level == "last" and self.fine_tune is None:
+            return None
+        tutor: Tutor | None = getattr(self, "_tutor", None)
+        return Tutor(self._lessons) if tutor is None else tutor.copy()
+
+    def _absorb(
         self,
         rows: NDArray[Any],
-        index: NDArray[np.int32],
+        index: NDArray[np.int32] | None,
         weights: Array | None,
         begin: int,
         end: int,
     ) -> None:
-        """Learn rows begin..end, none of which brings a new class."""
-        annealer = self._annealer
-        fine_tuning = self.level == "auto" or self.fine_tune is not None
+        assert index is not None
+        annealer, tutor, listen = self._annealer, self._tutor, self._listener()
+        if tutor is None:
+            annealer.absorb(rows, index, weights, listen, begin, end)
+            return
         while begin < end:
-            if fine_tuning and self._tutor is None and annealer.finished and annealer.path():
-                self._tutor = Tutor(
-                    annealer, self._log_prior(), self._class_factors(),
-                    last=self.level == "last", method=self._method, fits=self._fits,
-                )  # fmt: skip
-            tutor = self._tutor
-            stop = end if tutor is None else tutor.horizon(weights, begin, end)
-            stop = annealer.absorb(
-                rows, index, weights, self._listener(), begin, stop, pause=fine_tuning
-            )
-            if tutor is not None:
-                tutor.learn(rows, index, weights, begin, stop)
-                plain = tutor.finish(self._score()) if tutor.over else None
-                if plain is not None:
-                    annealer.track(plain)
+            tutor.prepare(annealer, self._log_prior)
+            stop = tutor.horizon(weights, begin, end)
+            stop = annealer.absorb(rows, index, weights, listen, begin, stop, pause=True)
+            here = slice(begin, stop)
+            plain = tutor.learn(
+                rows[here], index[here], None if weights is None else weights[here],
+                annealer.finished, self._score(),
+            )  # fmt: skip
+            if plain is not None:
+                annealer.track(plain)
             begin = stop
+
+    def _losses(
+        self, model: Any, rows: NDArray[Any], index: NDArray[np.int32] | None
+    ) -> NDArray[Any]:
+        # A class that is new since the model was looked at is a loss like any other.
+        assert isinstance(model, TunedModel)
+        n = int(model.level.classes.max()) + 1
+        posterior = model.posterior(self._annealer.divergence, rows, n)
+        return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
+
+    def _alarmed(self) -> None:
+        if self._annealer.finished:
+            super()._alarmed()
+        elif self._tutor is not None:
+            self._tutor.changed(self._annealer, self._log_prior())
+
+    def _reheat(self, temperature: float) -> None:
+        if self._tutor is not None:
+            self._tutor = self._tutor.copy()
+            self._tutor.changed(self._annealer, self._log_prior())
+        self._annealer.reheat(temperature)
+        self._scores = None
 
     def _new_annealer(
         self, d: int, divergence: BregmanDivergence, schedule: Schedule, classes: int
@@ -509,16 +647,20 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(weight / weight.sum()))
 
-    def _posterior(self, X: ArrayLike) -> Array:
-        rows = self._rows_to_read(X)
+    def _answering(self) -> TunedModel:
+        """The model that answers, fine-tuned or as annealed."""
         tuned = self._tuned
-        if tuned is None:
-            level = self._model
-            calibration = 1.0
-            if self._tutor is not None and getattr(self, "_fixed", None) is None:
-                calibration = self._tutor.calibration
-                level = replace(level, temperature=level.temperature * self._tutor.tempering)
-            tuned = replace(as_annealed(level, self._log_prior()), calibration=calibration)
+        if tuned is not None:
+            return tuned
+        level = self._model
+        calibration = 1.0
+        if self._tutor is not None and getattr(self, "_fixed", None) is None:
+            calibration = self._tutor.calibration
+            level = replace(level, temperature=level.temperature * self._tutor.tempering)
+        return replace(as_annealed(level, self._log_prior()), calibration=calibration)
+
+    def _posterior_of(self, rows: NDArray[Any]) -> Array:
+        tuned = self._answering()
         place = np.searchsorted(self.classes_, np.array(self._seen))
         posterior = np.zeros((len(rows), len(self.classes_)))
         posterior[:, place] = tuned.posterior(self._annealer.divergence, rows, len(place))
@@ -540,7 +682,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities in the order of ``classes_``, shape (n_samples, n_classes)."""
-        return self._posterior(X)
+        return self._posterior_of(self._rows_to_read(X))
 
     def predict(self, X: ArrayLike) -> Labels:
         """The likeliest class of every row: always the argmax of `predict_proba`."""

@@ -15,14 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealed.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence
+from annealed.drift import Detector
 from annealed.estimators.annealing import (
-    SHARED_RULES,
     AnnealingEstimator,
     all_or_nothing,
     checked_weights,
     mean_one,
 )
 from annealed.estimators.parameters import one_of, whole
+from annealed.estimators.streaming import STREAM_RULES, Quick, Sample, StreamingEstimator
 from annealed.kernels import kernel_for
 from annealed.path import Level
 from annealed.schedule import Schedule
@@ -70,7 +71,9 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Associations p(mu_i | x), shape (n_samples, n_clusters_)."""
-        rows = self._rows_to_read(X)
+        return self._associate_codevectors(self._rows_to_read(X))
+
+    def _associate_codevectors(self, rows: NDArray[Any]) -> Array:
         return self._associate(
             rows, self._log_weight(), np.arange(self.n_clusters_), self.n_clusters_
         )[0]
@@ -98,7 +101,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         return self._log_density(log_total, T)
 
 
-class ODAClustering(ClusterReader):
+class ODAClustering(ClusterReader, StreamingEstimator):
     """Cluster by online deterministic annealing, without choosing the number of clusters.
 
     The temperature falls from one codevector at the mean to as many as the data asks for; every
@@ -135,7 +138,11 @@ class ODAClustering(ClusterReader):
     alpha : tuple (a, b), default=(1.0, 0.9)
         Steps alpha_n = 1/(a + b n).
     alpha_min : float, default=0.0
-        A floor for them, to follow a stream that drifts.
+        A floor for them, to follow a stream that drifts slowly.
+    drift_detector : None, "auto" or detector, default=None
+        Listens to losses in `partial_fit` and `learn_one`, and reheats to the top of the ladder
+        when they rise: "auto" for a `DriftDetector`, or any object of river's interface
+        (``update(x)``, ``drift_detected``).
     thresholds : "scale_free" or "paper", default="scale_free"
         Whether thresholds and temperatures scale with the data as above, or are the paper's
         multiples of Delta_S d (see `paper_settings`).
@@ -181,7 +188,7 @@ class ODAClustering(ClusterReader):
     (4,)
     """
 
-    _rules = SHARED_RULES | {
+    _rules = STREAM_RULES | {
         "n_clusters": [one_of("auto"), whole(1), one_of(None)],
         "polish": [one_of(True, False)],
     }
@@ -204,6 +211,7 @@ class ODAClustering(ClusterReader):
         delta: str | float = "auto",
         alpha: tuple[float, float] = (1.0, 0.9),
         alpha_min: float = 0.0,
+        drift_detector: str | Detector | None = None,
         thresholds: str = "scale_free",
         polish: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -224,6 +232,7 @@ class ODAClustering(ClusterReader):
         self.delta = delta
         self.alpha = alpha
         self.alpha_min = alpha_min
+        self.drift_detector = drift_detector
         self.thresholds = thresholds
         self.polish = polish
         self.random_state = random_state
@@ -256,7 +265,7 @@ class ODAClustering(ClusterReader):
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, samples, seed)
         rng = np.random.default_rng(seed)
         annealer.anneal(rows, None, weights, rng, self._listener())
-        self._annealer, self._fixed, self._polished = annealer, None, None
+        self._annealer, self._fixed, self._polished, self._watch = annealer, None, None, None
         if self.polish:
             self._polished = self._harden(annealer, rows, weights, rng)
         self._warn_of_caps(annealer, 0)
@@ -284,19 +293,112 @@ class ODAClustering(ClusterReader):
         self
         """
         first = not self.__sklearn_is_fitted__()
-        divergence, schedule = self._parameters()
+        divergence, _ = self._parameters()
         rows = self._checked_rows(X, divergence, reset=first)
         weights = checked_weights(sample_weight, len(rows))
+        self._learn_checked(rows, None, weights, first)
+        return self
+
+    def learn_one(self, x: Sample, y: Any = None, w: float = 1.0) -> None:
+        """Learn one sample, as `partial_fit` of one row would.
+
+        Parameters
+        ----------
+        x : dict or array-like of shape (n_features,)
+            The features of a dict may come in any order.
+        y : ignored
+        w : float, default=1.0
+            Its weight.
+
+        Examples
+        --------
+        >>> from annealed import ODAClustering
+        >>> model = ODAClustering(random_state=0)
+        >>> for k in range(500):
+        ...     model.learn_one({"left": k % 2, "right": k % 3})
+        >>> model.predict_proba_one({"right": 0, "left": 0})
+        {0: 1.0}
+        """
+        quick: Quick | None = self.__dict__.get("_quick")
+        if quick is None or not quick.runs or not quick.learn(x, 0, w):
+            self._learn_one(x, None, w)
+        elif quick.runs[0].done:
+            self._one_ended()
+
+    def predict_proba_one(self, x: Sample) -> dict[int, float]:
+        """Associations of one sample with every cluster; empty before the first sample."""
+        if not self.__sklearn_is_fitted__():
+            return {}
+        return dict(enumerate(self._associations(x).tolist()))
+
+    def predict_one(self, x: Sample) -> int | None:
+        """The likeliest cluster of one sample; None before the first sample."""
+        return int(self._associations(x).argmax()) if self.__sklearn_is_fitted__() else None
+
+    def _associations(self, x: Sample) -> Array:
+        quick: Quick | None = self.__dict__.get("_quick")
+        if quick is not None and quick.runs and self._annealer.classes[0].tracking:
+            answer: Array | None = quick.runs[0].associations(x, quick.ordinary)
+            if answer is not None:
+                return answer
+        row = self._row_of(x)
+        self._check_row(row)
+        return np.asarray(self._associate_codevectors(row)[0])
+
+    def _shortcuts(self) -> Quick:
+        annealer = self._annealer
+        ordinary = kernel_for(annealer.divergence).ordinary(
+            annealer.divergence, self._sample_keys()
+        )
+        if ordinary is None or self._watch is not None:
+            return Quick(annealer)
+        return Quick(annealer, ordinary, [annealer.classes[0].run])
+
+    def _knows(self, y: Any) -> bool:
+        return True
+
+    def _index_of(self, y: Any) -> NDArray[np.int32] | None:
+        return None
+
+    def _learn_checked(
+        self, rows: NDArray[Any], labels: NDArray[Any] | None, weights: Array | None, first: bool
+    ) -> None:
+        divergence, schedule = self._parameters()
         if first:
             annealer = self._new_annealer(rows.shape[1], divergence, schedule, None, self._seed())
         else:
             annealer = self._annealer_to_continue()
         before = len(annealer.unconverged)
-        annealer.absorb(rows, None, weights, self._listener())
         self._annealer, self._fixed, self._polished = annealer, None, None
+        self._watch = self._watch_to_continue()
+        self._stream(rows, None, weights, 0, len(rows))
         self._warn_of_caps(annealer, before)
         self.__dict__.pop("labels_", None)
-        return self
+
+    def _absorb(
+        self,
+        rows: NDArray[Any],
+        index: NDArray[np.int32] | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+    ) -> None:
+        self._annealer.absorb(rows, None, weights, self._listener(), begin, end)
+
+    def _answering(self) -> Level:
+        level: Level = self._annealer.model()
+        return level
+
+    def _losses(
+        self, model: Any, rows: NDArray[Any], index: NDArray[np.int32] | None
+    ) -> NDArray[Any]:
+        divergence = self._annealer.divergence
+        distances = kernel_for(divergence).divergences(divergence, rows, model.codevectors)
+        return np.asarray(distances.min(axis=1))
+
+    def _reheat(self, temperature: float) -> None:
+        self._annealer.reheat(temperature)
+        self._polished = None
 
     def _checked_schedule(self) -> tuple[BregmanDivergence, Schedule]:
         divergence, schedule = super()._checked_schedule()

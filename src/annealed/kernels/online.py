@@ -107,6 +107,17 @@ def learn(
     return int(_core.learn(runs, X, order, classes, weights, begin, end))
 
 
+def ordinary(divergence: BregmanDivergence, keys: tuple[Any, ...] | None) -> Any | None:
+    """What a sample must be for a run's ``feed`` to take it as it comes: see cpp/bindings.cpp.
+
+    ``keys`` are those of dicts, in the order of the features. None where every sample has to be
+    looked at: those on the simplex.
+    """
+    if divergence.simplex:
+        return None
+    return _core.Ordinary(keys, divergence.low, divergence.high)
+
+
 def begin_soft(
     divergence: BregmanDivergence,
     mu: Array,
@@ -154,6 +165,14 @@ def read_soft(divergence: BregmanDivergence, run: Any) -> State:
     state: State = run.read()
     state["mu"] = _restore(divergence, state["mu"])
     return state
+
+
+def running_standardise(X: Array, count: Array, mean: Array, m2: Array, fill: Array) -> Array:
+    """Learn rows one by one and standardise each by what is then known (cpp/running.hpp).
+
+    IN/OUT: ``count``, ``mean``, ``m2``.
+    """
+    return np.asarray(_core.running_standardise(X, count, mean, m2, fill))
 
 
 def divergences(

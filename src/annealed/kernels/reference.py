@@ -337,6 +337,10 @@ class SoftLVQ:
         self.updates, self.waiting = state["updates"], state["waiting"]
 
 
+def ordinary(divergence: BregmanDivergence, keys: tuple[Any, ...] | None) -> None:
+    return None  # no run here takes single samples
+
+
 def begin_soft(
     divergence: BregmanDivergence,
     mu: Array,

@@ -1,0 +1,33 @@
+// Means and spreads that follow a stream: every row is standardised by what is known once it is
+// learnt (Welford's update).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace annealed {
+
+// IN/OUT: count, mean and m2 (sum of squared deviations) of every feature. A missing cell (nan)
+// changes no statistic; `fill` stands in for it, or the mean where that is nan.
+inline void running_standardise(const double* X, std::int64_t rows, std::int64_t d, double* count,
+                                double* mean, double* m2, const double* fill, double* out) {
+    for (std::int64_t k = 0; k < rows; ++k)
+        for (std::int64_t j = 0; j < d; ++j) {
+            double x = X[k * d + j];
+            if (std::isnan(x)) {
+                x = std::isnan(fill[j]) ? mean[j] : fill[j];
+            } else {
+                count[j] += 1;
+                const double delta = x - mean[j];
+                mean[j] += delta / count[j];
+                // Not fused with the sum: the NumPy version rounds the product, and both give the
+                // same bits.
+                const volatile double square = delta * (x - mean[j]);
+                m2[j] += square;
+            }
+            const double spread = std::sqrt(m2[j] / (count[j] > 1 ? count[j] : 1));
+            out[k * d + j] = (x - mean[j]) / (spread > 0 ? spread : 1);
+        }
+}
+
+}  // namespace annealed

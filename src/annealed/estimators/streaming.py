@@ -1,0 +1,321 @@
+"""What the estimators that learn from streams share: drift, reheating, one sample at a time."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from annealed.annealer import Annealer
+from annealed.divergences import Array
+from annealed.drift import DriftDetector, Watch
+from annealed.estimators.annealing import SHARED_RULES, AnnealingEstimator
+from annealed.estimators.codevectors import all_or_nothing, names_of
+from annealed.estimators.parameters import Rule, one_of
+from annealed.race import Tutor, reach
+
+# One sample: a dict of features, or their numbers.
+Sample = Mapping[Any, float] | Sequence[float] | NDArray[Any]
+
+
+def _is_detector(value: Any) -> bool:
+    return not isinstance(value, type) and all(
+        hasattr(value, name) for name in ("update", "drift_detected")
+    )
+
+
+STREAM_RULES: dict[str, list[Rule]] = SHARED_RULES | {
+    "drift_detector": [
+        one_of(None, "auto"),
+        Rule(_is_detector, "a detector with `update(x)` and `drift_detected`, as river's have"),
+    ],
+}
+
+
+@dataclass(slots=True)
+class Quick:
+    """Shortcuts for single samples, good until something has to be decided.
+
+    ordinary : what a sample must be to be taken as it comes
+    runs : one per class; empty where each sample must go the long way
+    places : index of each label
+    tutor : who counts samples until the next race
+    tuning : the run of the fine-tuning that goes on, if one does
+    factors : how much a sample of each class counts there
+    """
+
+    annealer: Annealer
+    ordinary: Any = None
+    runs: Sequence[Any] = ()
+    places: Mapping[Any, int] = field(default_factory=dict)
+    tutor: Tutor | None = None
+    tuning: Any = None
+    factors: Sequence[float] = ()
+
+    def learn(self, x: Any, c: int, w: float) -> bool:
+        """Learn a sample of class c; False, and nothing learnt, if it needs the long way."""
+        tutor = self.tutor
+        if tutor is not None and tutor.since + 1 >= tutor.due:
+            return False
+        if not self.runs[c].feed(x, self.ordinary, w):
+            return False
+        if tutor is not None:
+            tutor.since += 1
+            if self.tuning is not None:
+                self.tuning.feed(x, self.ordinary, c, w * self.factors[c])
+        self.annealer._path = None
+        return True
+
+
+class StreamingEstimator(AnnealingEstimator):
+    """An estimator over an `Annealer` that goes on as samples come."""
+
+    _annealer: Annealer
+    _watch: Watch | None
+
+    # -- one sample at a time --------------------------------------------------------------------
+
+    def _learn_one(self, x: Any, y: Any, w: float) -> None:
+        """Learn one sample the long way, and prepare shortcuts for the next."""
+        if not 0 <= w < np.inf:
+            raise ValueError(f"the weight w must be a finite non-negative number, got {w!r}")
+        row = self._row_of(x)
+        if "_quick" in self.__dict__ and self._knows(y):
+            self._check_row(row)
+            self._stream(row, self._index_of(y), np.array([float(w)]), 0, 1)
+        else:
+            self._learn_carefully(row, x, y, w)
+        self._quick = self._shortcuts()
+
+    @all_or_nothing
+    def _learn_carefully(self, row: Array, x: Sample, y: Any, w: float) -> None:
+        first = not self.__sklearn_is_fitted__()
+        self._parameters()
+        if first:
+            self.n_features_in_ = row.shape[1]
+            if isinstance(x, Mapping):
+                self._keys: tuple[Any, ...] | None = tuple(x)
+                if all(isinstance(key, str) for key in x):
+                    self.feature_names_in_ = np.array(list(x), dtype=object)
+        self._check_row(row)
+        self._learn_checked(row, None if y is None else np.array([y]), np.array([float(w)]), first)
+
+    def _sample_keys(self) -> tuple[Any, ...]:
+        """Keys of samples that are dicts, in the order of the features."""
+        names = getattr(self, "feature_names_in_", None)
+        keys = getattr(self, "_keys", None) if names is None else tuple(names.tolist())
+        return tuple(range(self.n_features_in_)) if keys is None else keys
+
+    def _row_of(self, x: Sample) -> Array:
+        """The sample as one row; what it does not have, or has too much, is an error."""
+        if isinstance(x, Mapping):
+            keys = self._sample_keys() if self.__sklearn_is_fitted__() else tuple(x)
+            missing = [key for key in keys if key not in x]
+            new = [key for key in x if key not in keys]
+            if missing or new:
+                raise ValueError(
+                    f"the sample has no feature {names_of(missing)}"
+                    if missing
+                    else f"the sample has a feature {names_of(new)} that the model does not know"
+                ) from None
+            x = [x[key] for key in keys]
+        try:
+            row = np.array(x, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"a sample must be numbers, got {x!r}") from None
+        if row.ndim != 1:
+            raise ValueError(f"a sample must have one dimension, got an array of {row.ndim}")
+        if self.__sklearn_is_fitted__() and len(row) != self.n_features_in_:
+            raise ValueError(
+                f"the sample has {len(row)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_}"
+            )
+        return row[None, :]
+
+    def _check_row(self, row: Array) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        bad = np.flatnonzero(~np.isfinite(row[0]))
+        if len(bad):
+            name = names[bad[0]] if names is not None else int(bad[0])
+            raise ValueError(f"feature {name!r} of the sample is {row[0, bad[0]]}")
+        self._parameters()[0].check(row, names)
+
+    def _one_ended(self) -> None:
+        """A level has ended with the sample just learnt."""
+        before = len(self._annealer.unconverged)
+        self._annealer.close_levels()
+        listen = self._listener()
+        if listen is not None:
+            listen(self._annealer)
+        self._warn_of_caps(self._annealer, before)
+        self._quick = self._shortcuts()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; they are checked when the estimator learns next."""
+        self.__dict__.pop("_quick", None)
+        super().set_params(**params)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_quick"}
+
+    def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
+        """The fitted model at another level of its path: see `AnnealingEstimator.at`."""
+        twin = super().at(temperature=temperature, n_codevectors=n_codevectors)
+        twin.__dict__.pop("_quick", None)
+        twin._annealer = self._annealer.copy()  # samples learnt one at a time change it in place
+        return twin
+
+    # -- streams -----------------------------------------------------------------------------------
+
+    def _annealer_to_continue(self) -> Annealer:
+        if getattr(self, "_fixed", None) is not None:
+            raise ValueError(
+                "this model is fixed at one level by at(...) and cannot learn further; call "
+                "partial_fit on the annealed estimator itself"
+            )
+        annealer: Annealer = self._annealer
+        return annealer.copy()
+
+    def _watch_to_continue(self) -> Watch | None:
+        if self.drift_detector is None:
+            return None
+        watch: Watch | None = getattr(self, "_watch", None)
+        if watch is not None:
+            return watch.copy()
+        given = self.drift_detector
+        return Watch(DriftDetector() if isinstance(given, str) else given)
+
+    def _stream(
+        self,
+        rows: NDArray[Any],
+        index: NDArray[np.int32] | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+    ) -> None:
+        """Learn rows begin..end; if they are watched, reheat where losses have risen."""
+        watch = self._watch
+        if watch is None:
+            self._absorb(rows, index, weights, begin, end)
+            return
+        while begin < end:
+            stop = reach(weights, begin, end, watch.left)
+            counted = np.arange(begin, stop)
+            if weights is not None:
+                counted = counted[weights[begin:stop] > 0]
+            losses: Array = np.empty(0)
+            if watch.model is not None and len(counted):
+                own = None if index is None else index[counted]
+                losses = self._losses(watch.model, rows[counted], own)
+            watch.observe(len(counted), losses)
+            self._absorb(rows, index, weights, begin, stop)
+            if watch.left == 0:
+                if watch.alarm:
+                    self._alarmed()
+                watch.begin_block(self._answering())
+            begin = stop
+
+    def _alarmed(self) -> None:
+        """Losses have risen: start again from the top, unless that is still under way."""
+        if self._annealer.top is not None and self._annealer.finished:
+            self._reheat(self._annealer.top)
+
+    @all_or_nothing
+    def reheat(self, temperature: float | None = None, *, factor: float | None = None) -> Self:
+        """Go back up to a higher temperature and cool again with the samples to come.
+
+        For streams that have changed: codevectors that split below the temperature are joined
+        again, and the annealing finds what there is now. Class frequencies of before soon fade. A
+        class that no more samples come of keeps its codevectors.
+
+        Parameters
+        ----------
+        temperature : float, optional
+            T to go back to. Left out together with ``factor``, the top of the ladder.
+        factor : float, optional
+            T to go back to as a multiple of that of the coldest level.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from annealed import ODAClustering
+        >>> X = np.random.default_rng(0).normal(size=(20000, 2))
+        >>> model = ODAClustering(4).partial_fit(X)
+        >>> len(model.reheat().path_) < len(model.partial_fit(X + 9).path_)
+        True
+        """
+        check_is_fitted(self)
+        self._annealer = annealer = self._annealer_to_continue()
+        if annealer.top is None:
+            raise ValueError("the model is still warming up: there is nothing to reheat yet")
+        if temperature is not None and factor is not None:
+            raise ValueError("give either temperature or factor, not both")
+        now = annealer.coldest
+        if factor is not None:
+            if not factor > 1:
+                raise ValueError(f"factor must be above 1 to reheat, got {factor!r}")
+            temperature = factor * now
+        if temperature is None:
+            temperature = annealer.top
+        elif not temperature > now:
+            raise ValueError(
+                f"temperature must be above {now:.4g}, where the annealing stands now, got "
+                f"{temperature!r}"
+            )
+        self._reheat(temperature)
+        self.__dict__.pop("labels_", None)
+        return self
+
+    @abstractmethod
+    def _learn_checked(
+        self, rows: NDArray[Any], labels: NDArray[Any] | None, weights: Array | None, first: bool
+    ) -> None:
+        """Learn rows in the order they come, all checked; ``first``: of all."""
+
+    @abstractmethod
+    def _knows(self, y: Any) -> bool:
+        """Whether a sample of this class brings nothing new."""
+
+    @abstractmethod
+    def _index_of(self, y: Any) -> NDArray[np.int32] | None:
+        """The class of one sample."""
+
+    @abstractmethod
+    def _shortcuts(self) -> Quick:
+        """What the next samples may do without."""
+
+    @abstractmethod
+    def _absorb(
+        self,
+        rows: NDArray[Any],
+        index: NDArray[np.int32] | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+    ) -> None:
+        """Learn rows begin..end."""
+
+    @abstractmethod
+    def _answering(self) -> Any:
+        """The model that answers, as it stands."""
+
+    @abstractmethod
+    def _losses(
+        self, model: Any, rows: NDArray[Any], index: NDArray[np.int32] | None
+    ) -> NDArray[Any]:
+        """What the model gets wrong on each row."""
+
+    @abstractmethod
+    def _reheat(self, temperature: float) -> None:
+        """Go back up the ladder."""
