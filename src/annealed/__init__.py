@@ -9,6 +9,7 @@ from annealed.baselines import DeterministicAnnealing, LVQClassifier, Stochastic
 from annealed.divergences import BregmanDivergence, Mahalanobis
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
+from annealed.preprocessing import TablePreprocessor
 
 __version__ = "0.1.0"
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ODAClassifier",
     "ODAClustering",
     "StochasticVQ",
+    "TablePreprocessor",
     "datasets",
     "paper_settings",
 ]
