@@ -34,7 +34,7 @@ class ArrayFile(TableFile):
             content = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError, zipfile.BadZipFile) as error:
             words = str(error)
-            if "pickle" in words or "Object arrays" in words:
+            if "pickle" in words or "Python objects" in words:
                 words = "it holds Python objects, which are not read from files; save numbers"
             raise TableError(f"{path} cannot be read: {words}") from None
         self.columns: dict[str, NDArray[Any]] = {}
