@@ -356,7 +356,7 @@ for path in sys.argv[1:]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    """The peak after six times the rows (some 60 MB of CSV more) is at most 15 MB higher."""
+    """The peak after six times the rows (some 60 MB of CSV more) is at most 30 MB higher."""
     from pyarrow.csv import CSVWriter
 
     block = np.random.default_rng(0).normal(size=(20_000, 12)).round(6)
@@ -375,5 +375,5 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         *(map(int, line.split()) for line in run.stdout.splitlines()), strict=True
     )
     assert rows == (100_000, 600_000) * 2
-    assert kilobytes[1] < kilobytes[0] + 15 * 1024
-    assert kilobytes[3] < kilobytes[2] + 15 * 1024
+    assert kilobytes[1] < kilobytes[0] + 30 * 1024
+    assert kilobytes[3] < kilobytes[2] + 30 * 1024

@@ -10,6 +10,7 @@ from annealed.divergences import BregmanDivergence, Mahalanobis
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
 from annealed.preprocessing import TablePreprocessor
+from annealed.tabular import TabularModel
 
 __version__ = "0.1.0"
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "ODAClustering",
     "StochasticVQ",
     "TablePreprocessor",
+    "TabularModel",
     "datasets",
     "paper_settings",
 ]
