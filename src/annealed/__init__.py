@@ -9,6 +9,7 @@ from annealed.baselines import DeterministicAnnealing, LVQClassifier, Stochastic
 from annealed.divergences import BregmanDivergence, Mahalanobis
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
+from annealed.persistence import ModelFileError, load, save
 
 __version__ = "0.1.0"
 __all__ = [
@@ -17,9 +18,12 @@ __all__ = [
     "DeterministicAnnealing",
     "LVQClassifier",
     "Mahalanobis",
+    "ModelFileError",
     "ODAClassifier",
     "ODAClustering",
     "StochasticVQ",
     "datasets",
+    "load",
     "paper_settings",
+    "save",
 ]
