@@ -17,6 +17,7 @@ from annealed.estimators.parameters import Rule
 from annealed.path import Level, Split
 from annealed.persistence.container import AnyArray
 from annealed.persistence.kind import MalformedError
+from annealed.race import LENGTH
 
 State = dict[str, Any]
 # Rungs of a ladder and levels of a path: far beyond any, but no loop over them would never end.
@@ -210,6 +211,7 @@ def check_tuning(s: State) -> None:
 def check_tutor(s: State) -> None:
     """A race and everything its runners have answered."""
     runners, n = s["runners"], len(s["factor"])
+    require(not runners or s["seen"] < LENGTH, "a race has gone on beyond its end")
     require(len(runners) == len(s["answers"]), "a race has answers of other runners")
     require(len(s["classes"]) == len(s["counted"]), "a race has weights of other samples")
     for tuning in [*runners, *([] if s["tuning"] is None else [s["tuning"]])]:

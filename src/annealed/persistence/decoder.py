@@ -6,6 +6,7 @@ and nothing is made larger than the arrays of the file vouch for.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ import numpy as np
 
 from annealed.divergences import BregmanDivergence
 from annealed.persistence.container import NAMES, AnyArray
-from annealed.persistence.encoder import INT64
+from annealed.persistence.encoder import INT64, SPARE_WIDTH
 from annealed.persistence.kind import Kind, MalformedError
 
 # The most objects a file may ask for, whatever its arrays say; a model has a few thousand.
@@ -142,12 +143,10 @@ class Decoder:
         return [rows[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
     def _ends(self, node: Any, total: int) -> list[int]:
-        lengths = self._array_named(node.get("lengths"), np.int64, 1)
-        self._count(len(lengths))
-        ends: list[int] = np.cumsum(lengths).tolist()
-        if (lengths < 0).any() or (lengths > total).any() or sum(lengths.tolist()) != total:
+        lengths = self._list(node.get("lengths"))
+        if not all(type(n) is int and n >= 0 for n in lengths) or sum(lengths) != total:
             raise MalformedError("arrays are cut where there is nothing")
-        return ends
+        return list(itertools.accumulate(lengths))
 
     def _text(self, node: Any) -> list[str]:
         text = self._array_named(node["text"], np.uint8, 1)
@@ -182,12 +181,8 @@ class Decoder:
         )
         if not all(type(v) is str for v in values) or type(width) is not int:
             raise MalformedError("an array of text holds something else")
-        # As wide as written, so that later labels are compared alike, but no wider than its text
-        # could ever ask for.
-        if not longest <= max(width, 1) <= 64 * (longest + 1):
+        if not longest <= max(width, 1) <= SPARE_WIDTH * (longest + 1):
             raise MalformedError("an array of text has an impossible width")
-        if len(values) * width > 16 * (MOST_PARTS + sum(len(v) for v in values)):
-            raise MalformedError("an array of text is too wide")
         return np.array(values, dtype=f"<U{width}").reshape(shape)
 
     def _random(self, node: Any) -> Any:
@@ -211,14 +206,20 @@ class Decoder:
         return kind.object_of({name: self.decode(value) for name, value in fields.items()})
 
     def _objects(self, node: Any) -> list[Any]:
-        kind, columns = self._kind(node["kinds"]), node.get("columns")
+        kind = self._kind(node["kinds"])
+        return [kind.object_of(state) for state in self._rows(node.get("columns"))]
+
+    def _maps(self, node: Any) -> list[dict[str, Any]]:
+        return self._rows(node["maps"])
+
+    def _rows(self, columns: Any) -> list[dict[str, Any]]:
         if not isinstance(columns, dict) or not columns:
             raise MalformedError("objects have no fields")
         decoded = {name: self._list(column) for name, column in columns.items()}
         if len({len(column) for column in decoded.values()}) != 1:
             raise MalformedError("objects have columns of different lengths")
         rows = zip(*decoded.values(), strict=True)
-        return [kind.object_of(dict(zip(decoded, row, strict=True))) for row in rows]
+        return [dict(zip(decoded, row, strict=True)) for row in rows]
 
     def _kind(self, name: Any) -> Kind:
         if not isinstance(name, str) or name not in self.kinds:
@@ -248,6 +249,7 @@ class Decoder:
         "divergence": (_divergence, ()),
         "kind": (_object, ("fields",)),
         "kinds": (_objects, ("columns",)),
+        "maps": (_maps, ()),
     }
 
 

@@ -19,6 +19,8 @@ from annealed.persistence.kind import CannotSaveError, Kind
 
 # Lists at least this long go into arrays: of numbers, and of text.
 LONG, LONG_TEXT = 8, 1000
+# An array of text may have room for texts this many times as long as its longest.
+SPARE_WIDTH = 64
 INT64 = range(-(2**63), 2**63)
 
 
@@ -38,6 +40,7 @@ class Encoder:
         self.divergences: list[dict[str, Any]] = []
         self.custom: BregmanDivergence | None = None
         self._known: dict[int, tuple[Any, Any]] = {}  # what has been met, kept alive, by id
+        self._cuts: dict[tuple[int, ...], Any] = {}
 
     def encode(self, value: Any, place: str) -> Any:
         """The value as JSON; ``place`` says where it stands, in names of arrays and messages."""
@@ -92,7 +95,11 @@ class Encoder:
         if len(items) >= 2 and len(types) == 1:
             (cls,) = types
             if cls in self.names:
-                return self._objects(self.names[cls], items, place)
+                states = [self.kinds[self.names[cls]].state_of(item) for item in items]
+                if _alike(states):
+                    return {"kinds": self.names[cls], "columns": self._columns(states, place)}
+            if cls is dict and _alike(items):
+                return {"maps": self._columns(items, place)}
             if cls is np.ndarray and _stackable(items):
                 return self._stack(items, place)
             if issubclass(cls, np.generic) and len({item.dtype for item in items}) == 1:
@@ -108,29 +115,32 @@ class Encoder:
                     return {"tuples": self._store(np.array(items, dtype=np.int64), place)}
         return [self.encode(item, f"{place}.{i}") for i, item in enumerate(items)]
 
-    def _objects(self, name: str, items: Sequence[Any], place: str) -> Any:
+    def _columns(self, states: Sequence[dict[str, Any]], place: str) -> dict[str, Any]:
         """Objects of one kind, field by field."""
-        states = [self.kinds[name].state_of(item) for item in items]
-        if len({tuple(state) for state in states}) > 1 or not states[0]:
-            return [self.encode(item, f"{place}.{i}") for i, item in enumerate(items)]
-        columns = {
+        return {
             column: self._sequence([state[column] for state in states], f"{place}.{column}")
             for column in states[0]
         }
-        return {"kinds": name, "columns": columns}
 
     def _stack(self, items: Sequence[AnyArray], place: str) -> Any:
-        lengths = np.array([len(item) for item in items])
+        lengths = [len(item) for item in items]
         return {
             "stack": self._store(np.concatenate(items), place),
-            "lengths": self._store(lengths, f"{place}.lengths"),
+            "lengths": self._lengths(lengths, place),
         }
+
+    def _lengths(self, lengths: list[int], place: str) -> Any:
+        """How arrays were cut; those of one object are mostly cut alike."""
+        key = tuple(lengths)
+        if key not in self._cuts:
+            self._cuts[key] = self._sequence(lengths, f"{place}.lengths")
+        return self._cuts[key]
 
     def _text(self, items: Sequence[str], place: str) -> Any:
         parts = [item.encode("utf-8", "surrogatepass") for item in items]
         return {
             "text": self._store(np.frombuffer(b"".join(parts), dtype=np.uint8), place),
-            "lengths": self._store(np.array([len(part) for part in parts]), f"{place}.lengths"),
+            "lengths": self._lengths([len(part) for part in parts], place),
         }
 
     def _array(self, array: AnyArray, place: str) -> Any:
@@ -140,8 +150,9 @@ class Encoder:
                 stored["order"] = "F"  # sums over it must be taken in the same order again
             return stored
         if array.dtype.kind == "U":
-            values = self._sequence(array.reshape(-1).tolist(), place)
-            return {"strings": values, "shape": list(array.shape), "width": _width(array)}
+            texts = array.reshape(-1).tolist()
+            values = self._sequence(texts, place)
+            return {"strings": values, "shape": list(array.shape), "width": _width(array, texts)}
         if array.dtype == object:
             values = self._sequence(array.reshape(-1).tolist(), place)
             return {"objects": values, "shape": list(array.shape)}
@@ -179,8 +190,18 @@ def _article(value: Any) -> str:
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
-def _width(array: AnyArray) -> int:
-    return array.dtype.itemsize // 4
+def _width(array: AnyArray, texts: Sequence[str]) -> int:
+    """Characters of the longest text there is room for, unless there is far too much room."""
+    longest = max(map(len, texts), default=1)
+    return min(array.dtype.itemsize // 4, SPARE_WIDTH * (longest + 1))
+
+
+def _alike(states: Sequence[dict[Any, Any]]) -> bool:
+    """Whether all have the same fields, at least one."""
+    first = list(states[0])
+    return bool(first) and all(
+        list(state) == first and all(type(key) is str for key in state) for state in states
+    )
 
 
 def _stackable(items: Sequence[AnyArray]) -> bool:

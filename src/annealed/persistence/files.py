@@ -35,9 +35,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     permissions that any new file gets, a replaced one keeps those it had.
     """
     target = Path(os.path.realpath(path))  # a link goes on pointing where it did
-    mode = _mode_of(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
+        mode = _mode_of(target)
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()  # of a process that had this number before
         # Not tempfile: its files are for nobody but their owner, whatever the user's umask says.
@@ -110,13 +110,19 @@ def check_writable(path: Path) -> None:
     The folder must take a new file, and have room for twice what is there now: the old one stays
     until the new one is whole.
     """
-    target = Path(os.path.realpath(path))
-    size = 0 if _mode_of(target) is None else target.stat().st_size
-    room = max(LEAST_ROOM, 2 * size)
-    with contextlib.suppress(_TriedError), replacing(target) as file:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, room)
+    with contextlib.suppress(_TriedError), replacing(path) as file:
+        size = path.stat().st_size if path.exists() else 0
+        _make_room(file, max(LEAST_ROOM, 2 * size))
         raise _TriedError
+
+
+def _make_room(file: BinaryIO, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise  # those three only say that this disk cannot be asked
 
 
 class _TriedError(Exception):
@@ -132,7 +138,8 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.beside = path.with_name(f"{path.name}.lock")
+        target = Path(os.path.realpath(path))  # whatever name it goes by
+        self.beside = target.with_name(f"{target.name}.lock")
         self._descriptor: int | None = None
 
     @property
@@ -161,7 +168,7 @@ class Lock:
                 os.close(descriptor)
         about = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, about, 0)
+        os.write(self._descriptor, about)
 
     def _open(self) -> int:
         try:
@@ -171,7 +178,7 @@ class Lock:
 
     def _holder(self, descriptor: int) -> str:
         try:
-            about = json.loads(os.pread(descriptor, 1000, 0))
+            about = json.loads(os.read(descriptor, 1000))
             host = "" if about["host"] == socket.gethostname() else f" on {about['host']}"
             return f"process {int(about['pid'])}{host}"
         except (ValueError, KeyError, TypeError):
