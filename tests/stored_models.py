@@ -50,7 +50,7 @@ def models():
         "clustering-polished": ODAClustering("auto", polish=True, **SMALL).fit(X[:80]),
         "clustering-mahalanobis": ODAClustering(2, divergence=A, **SMALL).partial_fit(X[:300]),
         "classifier-race": ODAClassifier(fine_tune=None, **STEEP | {"K_max": 2})
-        .partial_fit(X[:330], named[:330]),
+        .partial_fit(X[:300], y[:300]),
         "classifier-won": ODAClassifier(level="last", **STEEP).partial_fit(X, named),
         "classifier-fitted": ODAClassifier(divergence="i_divergence", **STEEP)
         .fit(positive[:150], y[:150]),

@@ -97,7 +97,7 @@ def test_other_readers_of_safetensors_open_our_files(path):
             for value in node:
                 walk(value)
 
-    walk([header["model"], header["divergences"]])
+    walk([header["model"], header["divergences"], header["answer"]])
     assert named == set(arrays)
 
 
@@ -107,10 +107,64 @@ def test_the_documented_way_to_read_a_level(tmp_path):
     model = ODAClustering(3, random_state=0).fit(X)
     annealed.save(model, tmp_path / "model.oda")
     arrays = load_file(tmp_path / "model.oda")
-    lengths = arrays["model._annealer.classes.0.levels.book.mu.lengths"]
-    mu = np.split(arrays["model._annealer.classes.0.levels.book.mu"], np.cumsum(lengths)[:-1])
+    lengths = arrays["_annealer.classes.0.levels.book.mu.lengths"]
+    mu = np.split(arrays["_annealer.classes.0.levels.book.mu"], np.cumsum(lengths)[:-1])
     for level, codevectors in zip(model.path_, mu, strict=True):
         assert (level.codevectors == codevectors).all()
+
+
+def predicted_elsewhere(path, rows):
+    """Probabilities by docs/model-files.md alone: no annealed, only a file and two divergences."""
+    from safetensors import safe_open
+
+    with safe_open(path, "np") as file:
+        header = json.loads(file.metadata()["annealed"])
+        answer = header["answer"]["map"]
+
+        def part(name, otherwise):
+            node = answer.get(name)
+            if isinstance(node, dict):
+                return file.get_tensor(node["array"])
+            return otherwise if node is None else node
+
+        mu = part("codevectors", None)
+        divergence = header["divergences"][answer["divergence"]["divergence"]]
+        weights = part("relevances", np.ones(mu.shape[1]))
+        if divergence["name"] == "mahalanobis":
+            gap = rows[:, None] - mu
+            d = (gap @ file.get_tensor(divergence["matrix"]["array"]) * gap).sum(axis=2)
+        else:
+            x = rows[:, None]
+            terms = {
+                "squared_euclidean": lambda: (x - mu) ** 2,
+                "i_divergence": lambda: x * np.log(x / mu) - x + mu,
+                "itakura_saito": lambda: x / mu - np.log(x / mu) - 1,
+            }
+            d = terms[divergence["name"]]() @ weights
+        T = answer["temperature"]
+        if T == 0:
+            p = (np.arange(len(mu)) == d.argmin(axis=1)[:, None]).astype(float)
+        else:
+            exponent = part("bias", np.zeros(len(mu))) - part("sharpness", np.ones(len(mu))) * d / T
+            p = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        classes = part("classes", np.arange(len(mu)))
+        shares = p @ (classes[:, None] == np.arange(classes.max() + 1))
+        shares = (shares / shares.sum(axis=1, keepdims=True)) ** part("calibration", 1.0)
+        return shares / shares.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_a_file_is_enough_to_predict_with_in_another_language(path):
+    if "unfitted" in path.name:
+        return
+    model, rows = annealed.load(path), np.abs(X) + 0.5
+    shares = predicted_elsewhere(path, rows)
+    if hasattr(model, "predict_proba"):
+        assert_allclose(shares, model.predict_proba(rows), atol=1e-9)
+    labels = shares.argmax(axis=1)
+    if hasattr(model, "classes_"):
+        labels = model.classes_[labels]
+    assert (labels == model.predict(rows)).all()
 
 
 def test_the_checksum_is_the_documented_one(saved):

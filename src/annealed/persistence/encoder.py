@@ -81,7 +81,7 @@ class Encoder:
         )
 
     def _fields(self, state: Mapping[str, Any], place: str) -> dict[str, Any]:
-        return {name: self.encode(value, f"{place}.{name}") for name, value in state.items()}
+        return {name: self.encode(value, _inside(place, name)) for name, value in state.items()}
 
     def _once(self, value: Any, encode: Callable[[], Any]) -> Any:
         """One array or divergence that stands in two places is written once."""
@@ -183,6 +183,10 @@ class Encoder:
             domain = [self.encode(end, "divergence") for end in (divergence.low, divergence.high)]
             self.divergences.append({"name": divergence.name, "custom": True, "domain": domain})
         return len(self.divergences) - 1
+
+
+def _inside(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
 
 
 def _article(value: Any) -> str:

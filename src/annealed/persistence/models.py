@@ -14,6 +14,7 @@ import numpy as np
 import sklearn
 
 from annealed.divergences import BUILT_IN, BregmanDivergence, Mahalanobis
+from annealed.persistence.answer import answer_of
 from annealed.persistence.container import (
     AnyArray,
     ModelFileError,
@@ -149,7 +150,9 @@ def pack(estimator: Any, extra: dict[str, Any]) -> tuple[dict[str, str], dict[st
             "pickle"
         )
     encoder = Encoder(KINDS)
-    model = encoder.encode(estimator, "model")
+    model = encoder.encode(estimator, "")
+    fitted = bool(estimator.__sklearn_is_fitted__())
+    answer = encoder.encode(answer_of(estimator) if fitted else None, "answer")
     plain = Encoder({})
     header = {
         "format": FORMAT,
@@ -157,6 +160,7 @@ def pack(estimator: Any, extra: dict[str, Any]) -> tuple[dict[str, str], dict[st
         "libraries": _libraries(),
         "summary": _summary(estimator),
         "divergences": encoder.divergences,
+        "answer": answer,
         "extra": plain.encode(extra, "extra"),
         "model": model,
     }
