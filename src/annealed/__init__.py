@@ -9,6 +9,7 @@ from annealed.baselines import DeterministicAnnealing, LVQClassifier, Stochastic
 from annealed.divergences import BregmanDivergence, Mahalanobis
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
+from annealed.persistence import ModelFileError, load, save
 from annealed.preprocessing import TablePreprocessor
 from annealed.tabular import TabularModel
 
@@ -19,11 +20,14 @@ __all__ = [
     "DeterministicAnnealing",
     "LVQClassifier",
     "Mahalanobis",
+    "ModelFileError",
     "ODAClassifier",
     "ODAClustering",
     "StochasticVQ",
     "TablePreprocessor",
     "TabularModel",
     "datasets",
+    "load",
     "paper_settings",
+    "save",
 ]

@@ -509,16 +509,22 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(weight / weight.sum()))
 
+    @property
+    def _answering(self) -> TunedModel:
+        """The model that answers, fine-tuned or not; classes are numbered as they appeared."""
+        tuned = self._tuned
+        if tuned is not None:
+            return tuned
+        level = self._model
+        calibration = 1.0
+        if self._tutor is not None and getattr(self, "_fixed", None) is None:
+            calibration = self._tutor.calibration
+            level = replace(level, temperature=level.temperature * self._tutor.tempering)
+        return replace(as_annealed(level, self._log_prior()), calibration=calibration)
+
     def _posterior(self, X: ArrayLike) -> Array:
         rows = self._rows_to_read(X)
-        tuned = self._tuned
-        if tuned is None:
-            level = self._model
-            calibration = 1.0
-            if self._tutor is not None and getattr(self, "_fixed", None) is None:
-                calibration = self._tutor.calibration
-                level = replace(level, temperature=level.temperature * self._tutor.tempering)
-            tuned = replace(as_annealed(level, self._log_prior()), calibration=calibration)
+        tuned = self._answering
         place = np.searchsorted(self.classes_, np.array(self._seen))
         posterior = np.zeros((len(rows), len(self.classes_)))
         posterior[:, place] = tuned.posterior(self._annealer.divergence, rows, len(place))
