@@ -13,6 +13,7 @@ import numpy as np
 
 from annealed.estimators import ODAClassifier
 from annealed.estimators.annealing import AnnealingEstimator
+from annealed.tabular import TabularModel
 
 
 def answer_of(estimator: Any) -> dict[str, Any]:
@@ -26,6 +27,8 @@ def answer_of(estimator: Any) -> dict[str, Any]:
         "calibration", the power that probabilities of classes are raised to. "classes" are indices
         into the labels of a classifier.
     """
+    if isinstance(estimator, TabularModel):  # in the coordinates that its preprocessing gives
+        return answer_of(estimator.estimator_)
     answer: dict[str, Any] = {"divergence": estimator._fitted_divergence, "temperature": 0.0}
     if isinstance(estimator, ODAClassifier):
         model = estimator._answering

@@ -18,6 +18,9 @@ from annealed.persistence.checks import (
     INDICES,
     NUMBER,
     STATE,
+    TEXT,
+    TRUTH,
+    VECTOR,
     State,
     a,
     count,
@@ -28,8 +31,10 @@ from annealed.persistence.checks import (
     require,
 )  # fmt: skip
 from annealed.persistence.kind import CannotSaveError, Kind, MalformedError
+from annealed.preprocessing import TablePreprocessor
 from annealed.race import Tutor
 from annealed.structure import Persistence
+from annealed.tabular import TabularModel
 
 
 def _take_estimator(estimator: Any) -> State:
@@ -163,6 +168,16 @@ def _check_batch_estimator(s: State) -> None:
         fits_level("the model", s["_fixed"], s.get("n_features_in_"), 1)
 
 
+def _check_tabular(s: State) -> None:
+    if "estimator_" not in s:
+        return
+    require("preprocessor_" in s, "a model of tables has no preprocessing")
+    width = len(s["preprocessor_"].get_feature_names_out())
+    require(
+        s["estimator_"].n_features_in_ == width, "preprocessing gives another number of features"
+    )
+
+
 # fmt: off
 ESTIMATORS: dict[str, Kind] = {
     "ODAClustering": _estimator(
@@ -186,6 +201,32 @@ ESTIMATORS: dict[str, Kind] = {
     "LVQClassifier": _estimator(
         LVQClassifier, _check_competing, _competition=a(Competition), n_iter_=count(),
         classes_=LABELS, _seen=a(list),
+    ),
+}
+ESTIMATORS["TabularModel"] = Kind(
+    TabularModel,
+    {
+        "parameters": STATE, "preprocessor_": a(TablePreprocessor), "target_name_": maybe(TEXT),
+        "estimator_": a(*(kind.cls for kind in ESTIMATORS.values())),
+    },
+    may_lack=["preprocessor_", "estimator_", "target_name_"],
+    left_out=["_metadata_request"],
+    check=_check_tabular,
+    take=_take_estimator,
+    make=_make_estimator,
+)
+# What it holds beside an estimator; its own `from_state` checks every value.
+PREPROCESSING: dict[str, Kind] = {
+    "TablePreprocessor": Kind(
+        TablePreprocessor,
+        {
+            "standardize": TRUTH, "unknown": TEXT, "declared_kinds": maybe(a(dict)),
+            "max_categories": count(1), "names": a(list), "named": TRUTH, "kinds": a(list),
+            "categories": a(list), "count": VECTOR, "mean": VECTOR, "m2": VECTOR, "fill": VECTOR,
+            "category_counts": INDICES,
+        },
+        take=lambda step: step.to_state(),
+        make=lambda cls, state: cls.from_state(state),
     ),
 }
 # fmt: on

@@ -57,7 +57,7 @@ from annealed.persistence.checks import (
     list_of,
     maybe,
 )  # fmt: skip
-from annealed.persistence.estimator_kinds import ESTIMATORS
+from annealed.persistence.estimator_kinds import ESTIMATORS, PREPROCESSING
 from annealed.persistence.kind import Kind
 from annealed.race import Tutor
 from annealed.schedule import Schedule
@@ -241,4 +241,4 @@ PARTS: dict[str, Kind] = {
     ),
 }
 # fmt: on
-KINDS = PARTS | ESTIMATORS
+KINDS = PARTS | PREPROCESSING | ESTIMATORS
