@@ -58,11 +58,48 @@ auto* pointer(const std::optional<A>& array) {
     return array ? array->data() : nullptr;
 }
 
+// Sizes are checked wherever arrays come in: a model may have been read from a file nobody vouches
+// for, and the loops behind believe what they are told.
+void require(bool holds, const char* otherwise) {
+    if (!holds) throw std::invalid_argument(otherwise);
+}
+int size_of(std::size_t n) {
+    require(n > 0 && n < (std::size_t(1) << 30), "no codevectors or features, or too many of them");
+    return static_cast<int>(n);
+}
+void require_square(const std::optional<Matrix>& matrix, std::size_t d) {
+    require(!matrix || (matrix->shape(0) == d && matrix->shape(1) == d),
+            "the matrix of the divergence does not fit the codevectors");
+}
+void require_length(const Vector& vector, std::size_t n, const char* otherwise) {
+    require(vector.shape(0) == n, otherwise);
+}
+// A count or a sum of weights read from a saved state.
+std::int64_t whole_in(const nb::dict& state, const char* key) {
+    const auto value = nb::cast<std::int64_t>(state[key]);
+    require(value >= 0 && value < (std::int64_t(1) << 62), "a saved count is out of range");
+    return value;
+}
+double amount_in(const nb::dict& state, const char* key) {
+    const auto value = nb::cast<double>(state[key]);
+    require(value >= 0 && value < infinity, "a saved sum of weights is out of range");
+    return value;
+}
+// Steps 1/(a + b n): anything else may never end (see log_gamma_ratio).
+void require_steps(const LevelSettings& steps) {
+    require(steps.a >= 1 && steps.a < infinity && steps.b > 0 && steps.b < infinity &&
+                steps.alpha_min >= 0 && steps.alpha_min < 1,
+            "steps 1/(a + b n) need a >= 1, b > 0 and a floor from 0 to below 1");
+}
+
 Samples samples_of(const Anything& X, const std::optional<Integers>& order,
                    const std::optional<Classes>& classes, const std::optional<Vector>& weights) {
     const bool single = X.dtype() == nb::dtype<float>();
     if (X.ndim() != 2 || (!single && X.dtype() != nb::dtype<double>()))
         throw std::invalid_argument("rows must be a 2-D float32 or float64 array");
+    require((!classes || classes->shape(0) >= X.shape(0)) &&
+                (!weights || weights->shape(0) >= X.shape(0)),
+            "there are fewer classes or weights than rows");
     return {static_cast<const char*>(X.data()), X.stride(0), X.stride(1), single,
             pointer(order), pointer(classes), pointer(weights)};
 }
@@ -236,10 +273,19 @@ void define_level(nb::module_& m, const char* name) {
                  settings.at_least = whole("at_least");
                  settings.at_most = whole("at_most");
                  settings.patience = static_cast<int>(whole("patience"));
-                 new (self) Level(settings, static_cast<int>(mu.shape(0)),
-                                  static_cast<int>(mu.shape(1)), mu.data(), rho.data(), axis.data(),
-                                  pointer(low), pointer(high), pointer(matrix));
-                 self->n = number("n");
+                 require_steps(settings);
+                 const int K = size_of(mu.shape(0)), d = size_of(mu.shape(1));
+                 require(rho.shape(0) == mu.shape(0) && axis.shape(0) == mu.shape(0) &&
+                             axis.shape(1) == mu.shape(1),
+                         "weights or axes do not fit the codevectors");
+                 require(!Divergence::bounded || (low && high), "this divergence has bounds");
+                 if (low) require_length(*low, mu.shape(1), "bounds do not fit the codevectors");
+                 if (high) require_length(*high, mu.shape(1), "bounds do not fit the codevectors");
+                 require_square(matrix, mu.shape(1));
+                 const double n = amount_in(s, "n");
+                 new (self) Level(settings, K, d, mu.data(), rho.data(), axis.data(), pointer(low),
+                                  pointer(high), pointer(matrix));
+                 self->n = n;
              },
              "mu"_a, "rho"_a, "axis"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
              "matrix"_a.none())
@@ -296,9 +342,9 @@ void define_level(nb::module_& m, const char* name) {
                  if (level.pending.size() != level.pending_weights.size() * level.d)
                      throw std::invalid_argument("saved level has rows and weights that differ");
                  level.g = nb::cast<double>(state["g"]);
-                 level.n = nb::cast<double>(state["n"]);
-                 level.count = nb::cast<std::int64_t>(state["count"]);
-                 level.seen = nb::cast<double>(state["seen"]);
+                 level.n = amount_in(state, "n");
+                 level.count = whole_in(state, "count");
+                 level.seen = amount_in(state, "seen");
                  level.streak = nb::cast<int>(state["streak"]);
                  level.done = nb::cast<bool>(state["done"]);
                  level.sums.weight = nb::cast<double>(state["weight"]);
@@ -310,16 +356,24 @@ void define_level(nb::module_& m, const char* name) {
 
 template <class Divergence>
 void define_reading(nb::module_& m, const std::string& suffix) {
-    const auto book_of = [](const Matrix& mu, const double* log_weight, double T,
+    const auto book_of = [](const Matrix& mu, const std::optional<Vector>& log_weight, double T,
                             const std::optional<Matrix>& matrix,
                             const std::optional<Vector>& sharpness = {},
                             const std::optional<Vector>& relevance = {}) {
-        if ((sharpness && sharpness->shape(0) != mu.shape(0)) ||
-            (relevance && relevance->shape(0) != mu.shape(1)))
-            throw std::invalid_argument("sharpness or relevance do not fit the codevectors");
-        return Codebook{mu.data(), log_weight, static_cast<int>(mu.shape(0)),
-                        static_cast<int>(mu.shape(1)), T, pointer(matrix),
+        require((!log_weight || log_weight->shape(0) == mu.shape(0)) &&
+                    (!sharpness || sharpness->shape(0) == mu.shape(0)) &&
+                    (!relevance || relevance->shape(0) == mu.shape(1)),
+                "weights, sharpness or relevance do not fit the codevectors");
+        require_square(matrix, mu.shape(1));
+        return Codebook{mu.data(), pointer(log_weight), size_of(mu.shape(0)),
+                        size_of(mu.shape(1)), T, pointer(matrix),
                         pointer(sharpness), pointer(relevance)};
+    };
+    const auto check_groups = [](const Integers& group, const Matrix& mu, std::int64_t groups) {
+        require(group.shape(0) == mu.shape(0), "groups do not fit the codevectors");
+        for (std::size_t i = 0; i < group.shape(0); ++i)
+            require(group.data()[i] >= 0 && group.data()[i] < groups,
+                    "a codevector is of a group that does not exist");
     };
     const auto check = [](const Anything& X, const Matrix& mu) {
         if (X.ndim() != 2 || X.shape(1) != mu.shape(1))
@@ -333,7 +387,7 @@ void define_reading(nb::module_& m, const std::string& suffix) {
               const Samples samples = samples_of(X, {}, {}, {});
               double* out;
               auto array = new_array<double>({static_cast<std::size_t>(rows), mu.shape(0)}, out);
-              const Codebook book = book_of(mu, nullptr, 0, matrix, {}, relevance);
+              const Codebook book = book_of(mu, {}, 0, matrix, {}, relevance);
               nb::gil_scoped_release unlocked;
               divergences<Divergence>(book, samples, rows, out);
               return array;
@@ -345,7 +399,7 @@ void define_reading(nb::module_& m, const std::string& suffix) {
               const Samples samples = samples_of(X, {}, {}, {});
               std::int64_t* labels;
               auto array = new_array<std::int64_t>({static_cast<std::size_t>(rows)}, labels);
-              const Codebook book = book_of(mu, log_weight.data(), T, matrix);
+              const Codebook book = book_of(mu, log_weight, T, matrix);
               nb::gil_scoped_release unlocked;
               assign<Divergence>(book, samples, rows, labels);
               return array;
@@ -357,13 +411,14 @@ void define_reading(nb::module_& m, const std::string& suffix) {
               std::optional<Vector> relevance, std::optional<Matrix> matrix) {
               const std::int64_t rows = check(X, mu);
               const Samples samples = samples_of(X, {}, {}, {});
+              check_groups(group, mu, groups);
               const auto count = static_cast<std::size_t>(rows);
               double *posterior, *log_total, *distortion;
               auto shares = new_array<double>({count, static_cast<std::size_t>(groups)}, posterior);
               auto totals = new_array<double>({count}, log_total);
               auto distortions = new_array<double>({count}, distortion);
               const Codebook book =
-                  book_of(mu, log_weight.data(), T, matrix, sharpness, relevance);
+                  book_of(mu, log_weight, T, matrix, sharpness, relevance);
               {
                   nb::gil_scoped_release unlocked;
                   associate<Divergence>(book, samples, rows, group.data(), groups, posterior,
@@ -377,10 +432,11 @@ void define_reading(nb::module_& m, const std::string& suffix) {
           [=](Anything X, Classes classes, Matrix mu, Vector log_weight, double T, Integers group,
               Vector factors, std::optional<Matrix> matrix) {
               const std::int64_t rows = check(X, mu);
+              require(group.shape(0) == mu.shape(0), "groups do not fit the codevectors");
               const Samples samples = samples_of(X, {}, classes, {});
               double* loss;
               auto array = new_array<double>({factors.shape(0)}, loss);
-              const Codebook book = book_of(mu, log_weight.data(), T, matrix);
+              const Codebook book = book_of(mu, log_weight, T, matrix);
               nb::gil_scoped_release unlocked;
               losses<Divergence>(book, samples, rows, group.data(), factors.data(),
                                  static_cast<int>(factors.shape(0)), loss);
@@ -397,7 +453,7 @@ void define_reading(nb::module_& m, const std::string& suffix) {
               auto counts = new_array<double>({mu.shape(0)}, weight);
               auto sums = new_array<double>({mu.shape(0), mu.shape(1)}, total);
               auto assigned = new_array<std::int64_t>({static_cast<std::size_t>(rows)}, labels);
-              const Codebook book = book_of(mu, nullptr, 0, matrix);
+              const Codebook book = book_of(mu, {}, 0, matrix);
               double distortion;
               {
                   nb::gil_scoped_release unlocked;
@@ -443,8 +499,20 @@ void define_soft_lvq(nb::module_& m, const std::string& name) {
                  settings.relevances = nb::cast<bool>(s["relevances"]);
                  settings.T = nb::cast<double>(s["T"]);
                  settings.recent = nb::cast<double>(s["recent"]);
-                 new (self) Model(settings, static_cast<int>(mu.shape(0)),
-                                  static_cast<int>(mu.shape(1)), mu.data(), bias.data(),
+                 const std::size_t K = mu.shape(0), d = mu.shape(1), classes = first_of.shape(0);
+                 const char* misfit = "the parts of a fine-tuning do not fit its codevectors";
+                 require_length(bias, K, misfit);
+                 require_length(sharpness, K, misfit);
+                 for (const Vector* each : {&relevance, &unit, &low, &high})
+                     require_length(*each, d, misfit);
+                 require_square(matrix, d);
+                 require(settings.batch > 0, misfit);
+                 require(classes > 1 && first_of.data()[0] == 0 &&
+                             first_of.data()[classes - 1] == static_cast<std::int64_t>(K),
+                         misfit);
+                 for (std::size_t c = 1; c < classes; ++c)
+                     require(first_of.data()[c] > first_of.data()[c - 1], misfit);
+                 new (self) Model(settings, size_of(K), size_of(d), mu.data(), bias.data(),
                                   sharpness.data(), relevance.data(), first_of.data(),
                                   first_of.shape(0) - 1, unit.data(), low.data(), high.data(),
                                   pointer(matrix));
@@ -507,8 +575,9 @@ void define_soft_lvq(nb::module_& m, const std::string& name) {
                     throw std::invalid_argument("saved fine-tuning has another shape");
                 std::copy(array.data(), array.data() + into.size(), into.begin());
             });
-            self.updates = nb::cast<std::int64_t>(state["updates"]);
-            self.waiting = nb::cast<std::int64_t>(state["waiting"]);
+            self.updates = whole_in(state, "updates");
+            self.waiting = whole_in(state, "waiting");
+            require(self.waiting < self.settings.batch, "a saved batch has too many samples");
             self.refresh();
         });
 }
@@ -555,9 +624,13 @@ void define_winner(nb::module_& m, const char* name) {
                  settings.steps.alpha_min = number("alpha_min");
                  settings.scale = number("scale");
                  settings.simplex = simplex;
-                 new (self) Run(settings, static_cast<int>(mu.shape(0)),
-                                static_cast<int>(mu.shape(1)), mu.data(), classes.data(),
-                                number("n"), low.data(), high.data(), pointer(matrix));
+                 require_steps(settings.steps);
+                 require_length(low, mu.shape(1), "bounds do not fit the codevectors");
+                 require_length(high, mu.shape(1), "bounds do not fit the codevectors");
+                 require_square(matrix, mu.shape(1));
+                 const double n = amount_in(s, "n");
+                 new (self) Run(settings, size_of(mu.shape(0)), size_of(mu.shape(1)), mu.data(),
+                                classes.data(), n, low.data(), high.data(), pointer(matrix));
              },
              "mu"_a, "classes"_a, "settings"_a, "simplex"_a, "low"_a, "high"_a, "matrix"_a.none())
         .def("state", state, "All of the run's state, as arrays and numbers.")
@@ -569,10 +642,13 @@ void define_winner(nb::module_& m, const char* name) {
                 mu.shape(1) != static_cast<std::size_t>(run.d) ||
                 updates.shape(0) != static_cast<std::size_t>(run.K))
                 throw std::invalid_argument("saved run has another shape");
+            for (int i = 0; i < run.K; ++i)
+                require(updates.data()[i] >= 0 && updates.data()[i] < infinity,
+                        "a saved count of updates is out of range");
             run.tiles.mu = to_tiles(mu.data(), run.K, run.d, true);
             run.updates.assign(updates.data(), updates.data() + run.K);
-            run.count = nb::cast<std::int64_t>(state["count"]);
-            run.seen = nb::cast<double>(state["seen"]);
+            run.count = whole_in(state, "count");
+            run.seen = amount_in(state, "seen");
             run.distortion = nb::cast<double>(state["distortion"]);
             run.errors = nb::cast<double>(state["errors"]);
             run.refresh();
@@ -634,6 +710,8 @@ NB_MODULE(ANNEALED_MODULE, m) {
     nb::class_<WarmUp, LevelBase>(m, "WarmUp")
         .def("__init__",
              [](WarmUp* self, int d, std::int64_t at_least, std::optional<Matrix> matrix) {
+                 require(d > 0, "there must be a feature");
+                 require_square(matrix, static_cast<std::size_t>(d));
                  new (self) WarmUp(d, at_least, pointer(matrix));
              },
              "d"_a, "at_least"_a, "matrix"_a.none())
@@ -663,8 +741,8 @@ NB_MODULE(ANNEALED_MODULE, m) {
             values("last", self.last);
             values("lowest", self.lowest);
             values("highest", self.highest);
-            self.seen = nb::cast<double>(state["seen"]);
-            self.count = nb::cast<std::int64_t>(state["count"]);
+            self.seen = amount_in(state, "seen");
+            self.count = whole_in(state, "count");
             self.done = nb::cast<bool>(state["done"]);
         });
     m.def("learn", &learn_rows, "levels"_a, "X"_a, "order"_a.none(), "classes"_a.none(),

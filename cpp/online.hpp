@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
@@ -437,7 +438,9 @@ inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& 
         const std::int64_t row = samples.order ? samples.order[k] : k;
         const double w = samples.weights ? samples.weights[row] : 1.0;
         if (w == 0) continue;
-        LevelBase& level = *levels[samples.classes ? samples.classes[row] : 0];
+        const std::size_t c = samples.classes ? static_cast<std::size_t>(samples.classes[row]) : 0;
+        if (c >= levels.size()) throw std::out_of_range("a row is of a class that does not exist");
+        LevelBase& level = *levels[c];
         level.seen += w;
         level.step({samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
                     samples.feature_stride, samples.single_precision},

@@ -96,13 +96,6 @@ public:
         changed_.reserve(tiles.count);
         for (int k = 0; k < most_rows; ++k)
             readers_.emplace_back(d_, matrix ? matrix_.data() : nullptr);
-        if (settings.rule == WinnerRule::glvq) {
-            own_.assign(static_cast<std::size_t>(classes) * padded_, infinity);
-            other_.assign(static_cast<std::size_t>(classes) * padded_, infinity);
-            for (int c = 0; c < classes; ++c)
-                for (int i = 0; i < K; ++i)
-                    (label[i] == c ? own_ : other_)[c * padded_ + i] = 0;
-        }
     }
     WinnerRun(const WinnerRun&) = delete;
     int features() const override { return d; }
@@ -119,6 +112,7 @@ public:
 
     void present(const RowPointer* pointers, const std::int32_t* sample_classes,
                  const double* weights, int rows) override {
+        if (settings.rule == WinnerRule::glvq && own_.empty()) tell_classes_apart();
         Row row[most_rows];
         for (int k = 0; k < rows; ++k) row[k] = read_row(readers_[k], pointers[k]);
         for (int t = 0; t < tiles.count; ++t) measure(t, row, rows);
@@ -141,6 +135,14 @@ private:
     Doubles own_, other_;        // [class][padded K] 0 where a codevector takes part, else infinity
     std::vector<int> changed_;   // tiles that moved since the block was measured
     std::vector<char> dirty_;    // [tiles] whether it is among them
+
+    // Not before the first sample: a model that only reads never needs classes x codevectors.
+    void tell_classes_apart() {
+        own_.assign(static_cast<std::size_t>(classes) * padded_, infinity);
+        other_.assign(static_cast<std::size_t>(classes) * padded_, infinity);
+        for (int c = 0; c < classes; ++c)
+            for (int i = 0; i < K; ++i) (label[i] == c ? own_ : other_)[c * padded_ + i] = 0;
+    }
 
     void store(int t, int k, Vec value) {
         double* into = &distance_[k * padded_ + static_cast<std::size_t>(t) * W];
@@ -310,6 +312,7 @@ inline void compete(WinnerBase& run, const Samples& samples, std::int64_t begin,
         rows[waiting] = {samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
                          samples.feature_stride, samples.single_precision};
         classes[waiting] = samples.classes ? samples.classes[row] : 0;
+        if (classes[waiting] < 0) throw std::out_of_range("a row is of a class that does not exist");
         weights[waiting++] = w;
         if (waiting == block) {
             run.present(rows, classes, weights, waiting);

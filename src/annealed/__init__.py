@@ -10,6 +10,9 @@ from annealed.divergences import BregmanDivergence, Mahalanobis
 from annealed.drift import DriftDetector
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
+from annealed.persistence import ModelFileError, load, save
+from annealed.preprocessing import TablePreprocessor
+from annealed.tabular import TabularModel
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,9 +22,14 @@ __all__ = [
     "DriftDetector",
     "LVQClassifier",
     "Mahalanobis",
+    "ModelFileError",
     "ODAClassifier",
     "ODAClustering",
     "StochasticVQ",
+    "TablePreprocessor",
+    "TabularModel",
     "datasets",
+    "load",
     "paper_settings",
+    "save",
 ]

@@ -1,0 +1,9 @@
+"""The command line: reads arguments, calls the library, prints. Nothing else in annealed prints.
+
+One module for each command; importing it is what makes it known.
+"""
+
+from annealed.cli import datasets, fit, inspect, predict, reproduce
+from annealed.cli.application import app, main
+
+__all__ = ["app", "datasets", "fit", "inspect", "main", "predict", "reproduce"]

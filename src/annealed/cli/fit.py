@@ -1,0 +1,115 @@
+"""`annealed fit`: a model from a file."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from annealed.cli.application import Debug, Json, app, one_line_errors
+from annealed.cli.files import Data, check_writable
+from annealed.cli.progress import Progress
+from annealed.cli.summary import print_fit
+from annealed.cli.training import MOST_ROWS, TEST_SHARE, Task, train
+from annealed.divergences import BUILT_IN
+from annealed.persistence import save
+
+Names = list[str] | None
+
+
+def names_in_option(given: Names) -> list[str]:
+    """Names from "a,b" or from an option given more than once; quotes keep a comma in a name."""
+    return [name.strip() for text in given or [] for name in next(csv.reader([text]), [])]
+
+
+@app.command()
+@one_line_errors
+def fit(
+    data: Data,
+    target: Annotated[
+        str | None,
+        typer.Option(help="The column to predict. Without it rows are clustered."),
+    ] = None,
+    columns: Annotated[
+        Names, typer.Option(help="Columns to learn from, as a,b,c (default: all others).")
+    ] = None,
+    drop: Annotated[Names, typer.Option(help="Columns to leave out, as a,b,c.")] = None,
+    categorical: Annotated[
+        Names, typer.Option(help="Columns of numbers that are codes, not quantities, as a,b,c.")
+    ] = None,
+    preprocess: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|none",
+            help="auto: numbers are standardised, texts become indicators, missing cells are "
+            "filled. none: numbers as they are.",
+        ),
+    ] = "auto",
+    model: Annotated[
+        Path | None, typer.Option(help="File to write the model to, for example out.oda.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Page to write (not there yet).")] = None,
+    n_clusters: Annotated[
+        str,
+        typer.Option(metavar="auto|N", help="Number of clusters; auto takes it from the data."),
+    ] = "auto",
+    divergence: Annotated[
+        str, typer.Option(help=f"How rows are compared: {', '.join(BUILT_IN)}.")
+    ] = "squared_euclidean",
+    test: Annotated[
+        float, typer.Option(help="Share of the rows held out to test a classifier; 0: none.")
+    ] = TEST_SHARE,
+    max_rows: Annotated[
+        int,
+        typer.Option(help="Most rows to learn from; of a larger file so many are drawn at random."),
+    ] = MOST_ROWS,
+    seed: Annotated[int, typer.Option(help="Same seed, same model.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Learn a classifier (with --target) or a clustering from a table in a file."""
+    if report is not None:
+        raise ValueError("--report cannot write pages yet; leave it out")
+    _check_options(preprocess, divergence, test, max_rows, seed)
+    clusters = _number_of_clusters(n_clusters, target)
+    if model is not None:
+        check_writable(model)
+    task = Task(
+        data=data, target=target, columns=names_in_option(columns), drop=names_in_option(drop),
+        categorical=names_in_option(categorical), preprocess=preprocess, n_clusters=clusters,
+        divergence=divergence, test=test, max_rows=max_rows, seed=seed,
+    )  # fmt: skip
+    with Progress(quiet=quiet) as progress:
+        trained = train(task, progress)
+        if model is not None:
+            progress.phase("writing the model")
+            save(trained.model, model)
+    if not quiet:
+        print_fit(trained, model, as_json=as_json)
+
+
+def _check_options(preprocess: str, divergence: str, test: float, max_rows: int, seed: int) -> None:
+    """ValueError at an option that cannot be."""
+    if preprocess not in ("auto", "none"):
+        raise ValueError(f"--preprocess must be auto or none, not {preprocess!r}")
+    if divergence not in BUILT_IN:
+        raise ValueError(f"--divergence must be one of {', '.join(BUILT_IN)}, not {divergence!r}")
+    if not 0 <= test < 1:
+        raise ValueError(f"--test is a share of the rows, from 0 to less than 1, not {test:g}")
+    if max_rows < 1:
+        raise ValueError(f"--max-rows must be at least 1, not {max_rows}")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"--seed must be a number from 0 to {2**32 - 1}, not {seed}")
+
+
+def _number_of_clusters(given: str, target: str | None) -> str | int:
+    if given == "auto":
+        return given
+    if target is not None:
+        raise ValueError("--n-clusters is for clusterings; with --target leave it out")
+    if not given.isdecimal() or int(given) < 1:
+        raise ValueError(f"--n-clusters must be auto or a number of at least 1, not {given!r}")
+    return int(given)

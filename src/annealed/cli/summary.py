@@ -1,0 +1,242 @@
+"""What `annealed fit` and `annealed inspect` say about a model, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from annealed.cli.training import Trained
+from annealed.preprocessing import TablePreprocessor
+from annealed.tabular import TabularModel
+
+MOST_SHOWN = 40  # columns in a table for people; JSON has all
+
+
+def columns_of_model(step: TablePreprocessor, missing: Mapping[str, int]) -> list[dict[str, Any]]:
+    """What every column is and what becomes of it."""
+    state = step.to_state()
+    numbers = iter(zip(step.mean_, step.scale_, state["fill"], state["m2"], strict=True))
+    texts = iter(state["categories"])
+    found: list[dict[str, Any]] = []
+    for name, kind in zip(state["names"], step.kinds_, strict=True):
+        entry: dict[str, Any] = {"name": name, "kind": kind}
+        if name in missing:
+            entry["missing"] = missing[name]
+        if kind == "category":
+            known = next(texts)
+            entry |= {"categories": known["labels"], "other": known["other"]}
+        else:
+            mean, scale, fill, m2 = (float(value) for value in next(numbers))
+            entry |= {"mean": mean, "scale": scale, "constant": m2 == 0.0}
+            entry["missing_filled_with"] = mean if math.isnan(fill) else fill
+        found.append(entry)
+    return found
+
+
+def words_for(entry: Mapping[str, Any], standardized: bool) -> str:
+    """One column's treatment for people."""
+    said, gaps = (
+        _words_for_text(entry)
+        if entry["kind"] == "category"
+        else _words_for_number(entry, standardized)
+    )
+    if entry.get("missing"):
+        said += f"; {entry['missing']:,} missing {gaps}"
+    return said
+
+
+def _words_for_text(entry: Mapping[str, Any]) -> tuple[str, str]:
+    names = entry["categories"]
+    if not names:
+        return "texts that hardly repeat, which tell nothing", ""
+    if len(names) == 1 and not entry["other"]:
+        return "text, always the same, which tells nothing", ""
+    rest = ", the rest as one" if entry["other"] else ""
+    return f"text, {len(names)} categories{rest}", "(a category of their own)"
+
+
+def _words_for_number(entry: Mapping[str, Any], standardized: bool) -> tuple[str, str]:
+    said = {"number": "number", "boolean": "yes or no", "datetime": "time in seconds"}[
+        entry["kind"]
+    ]
+    if entry["constant"]:
+        return f"{said}, always the same, which tells nothing", ""
+    if standardized:
+        said += f", mean {entry['mean']:.4g}, spread {entry['scale']:.4g}"
+    return said, f"(filled with {entry['missing_filled_with']:.4g})"
+
+
+def about_model(model: Any) -> dict[str, Any]:
+    """What a fitted model is, whatever made it."""
+    inner = model.estimator_ if isinstance(model, TabularModel) else model
+    about: dict[str, Any] = {"type": type(inner).__name__}
+    if hasattr(inner, "classes_"):
+        about["classes"] = [_plain(label) for label in inner.classes_.tolist()]
+    elif hasattr(inner, "n_clusters_"):
+        about["clusters"] = int(inner.n_clusters_)
+        margin = getattr(inner, "n_clusters_margin_", math.nan)
+        if math.isfinite(margin):
+            about["clusters_margin"] = float(margin)
+    about["codevectors"] = len(inner.codevectors_)
+    if hasattr(inner, "temperature_"):
+        about["temperature"] = float(inner.temperature_)
+    path = getattr(inner, "path_", ())
+    if len(path):
+        about["levels"] = [
+            {
+                "temperature": level.temperature,
+                "codevectors": level.n_codevectors,
+                "samples": level.samples,
+                "distortion": level.distortion,
+                "score": None if math.isnan(level.score) else level.score,
+            }
+            for level in path
+        ]
+    chosen = getattr(inner, "chosen_", None)
+    if chosen is not None:
+        about["chosen"] = {name: _plain(value) for name, value in asdict(chosen).items()}
+    return about
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# -- fit -----------------------------------------------------------------------------------------
+
+
+def facts_of_fit(trained: Trained, file: Path | None) -> dict[str, Any]:
+    """Everything `annealed fit` has to say."""
+    step = trained.model.preprocessor_
+    return {
+        "data": str(trained.task.data),
+        "rows": trained.rows,
+        "rows_learnt": trained.learnt,
+        "rows_held_out": trained.tested,
+        "rows_without_target": trained.without_target,
+        "sampled": trained.sampled,
+        "target": trained.task.target,
+        "columns": columns_of_model(step, trained.missing),
+        "standardized": bool(step.standardize),
+        "features": len(trained.model.feature_names_out_),
+        **about_model(trained.model),
+        "class_shares": trained.class_shares or None,
+        "score": trained.scores or None,
+        "seconds": round(trained.seconds, 3),
+        "model": None if file is None else str(file),
+        "notes": trained.notes,
+    }
+
+
+def print_fit(trained: Trained, file: Path | None, *, as_json: bool) -> None:
+    """The summary on standard output."""
+    facts = facts_of_fit(trained, file)
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    console = Console(soft_wrap=True, highlight=False)
+    print_columns(console, facts["columns"], facts["standardized"])
+    console.print()
+    print_pairs(console, _rows_of_fit(trained, facts))
+    for note in trained.notes:
+        console.print(Text(f"note: {note}"))
+    if file is None:
+        console.print(Text("The model was not kept: --model FILE saves it."))
+
+
+def _rows_of_fit(trained: Trained, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    task, score = trained.task, facts["score"]
+    rows = [("data", f"{task.data}, {trained.rows:,} rows, {len(facts['columns'])} columns used")]
+    learnt = f"{trained.learnt:,} rows"
+    if trained.sampled:
+        learnt += f", drawn at random from {trained.rows:,} (--max-rows)"
+    if trained.without_target:
+        learnt += f"; {trained.without_target:,} have no {task.target!r} and were left out"
+    rows += (
+        [("learnt from", learnt), ("levels", words_for_levels(facts["levels"]))]
+        if facts.get("levels")
+        else [("learnt from", learnt)]
+    )
+    if task.target is not None:
+        shares = list(trained.class_shares.items())
+        some = ", ".join(f"{label} {100 * share:.1f} %" for label, share in shares[:6])
+        rows.append(("classes", f"{len(shares)}: {some}" + (", ..." if len(shares) > 6 else "")))
+    rows += words_for_choice(facts)
+    if score:
+        where = (
+            f"{trained.tested:,} rows held out" if trained.tested
+            else "rows held out while choosing, a little too good"
+        )  # fmt: skip
+        most = 100 * max(trained.class_shares.values())
+        rows.append(
+            ("accuracy", f"{100 * score['accuracy']:.1f} % on {where} "
+             f"(always the most common class: {most:.1f} %)")
+        )  # fmt: skip
+        rows.append(("log loss", f"{score['log_loss']:.4f}"))
+    rows.append(("time", f"{trained.seconds:.1f} s"))
+    if facts["model"]:
+        rows.append(("model", f"{facts['model']}, {words_for_size(Path(facts['model']))}"))
+    return rows
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def words_for_levels(levels: list[dict[str, Any]]) -> str:
+    """The annealing in a line."""
+    first, last = levels[0], levels[-1]
+    return (
+        f"{len(levels)}, T from {first['temperature']:.3g} to {last['temperature']:.3g}, "
+        f"K from {first['codevectors']} to {last['codevectors']}"
+    )
+
+
+def words_for_choice(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Which level answers, and how sure that is."""
+    at = f"T = {facts['temperature']:.3g}" if "temperature" in facts else ""
+    if "clusters" in facts:
+        margin = facts.get("clusters_margin")
+        sure = "" if margin is None else (
+            "; its stretch of log T is longer than structureless data would show, by "
+            f"{margin:.2f}" if facts["clusters"] > 1
+            else "; no number of clusters stands out from structureless data"
+        )  # fmt: skip
+        return [("clusters", f"K = {facts['clusters']} at {at}{sure}")]
+    chosen = facts.get("chosen")
+    tuned = f", fine-tuned for {chosen['steps']:,} steps" if chosen and chosen["steps"] else ""
+    return [("chosen level", f"K = {facts['codevectors']} at {at}{tuned}")]
+
+
+def words_for_size(path: Path) -> str:
+    """How large a file is."""
+    size = path.stat().st_size
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+
+
+def print_columns(console: Console, columns: list[dict[str, Any]], standardized: bool) -> None:
+    """A table of the columns."""
+    table = Table("column", "treated as", box=None, pad_edge=False)
+    for entry in columns[:MOST_SHOWN]:
+        table.add_row(Text(entry["name"]), Text(words_for(entry, standardized), overflow="fold"))
+    console.print(table)
+    if len(columns) > MOST_SHOWN:
+        console.print(Text(f"... and {len(columns) - MOST_SHOWN} more (--json lists all)"))
+
+
+def print_pairs(console: Console, rows: list[tuple[str, str]]) -> None:
+    """Names and what is said about them."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, words in rows:
+        table.add_row(Text(name, style="bold"), Text(words, overflow="fold"))
+    console.print(table)

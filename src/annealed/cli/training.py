@@ -1,0 +1,226 @@
+"""What `annealed fit` does between reading its arguments and printing: a file in, a model out."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import log_loss
+
+from annealed.cli.files import open_data
+from annealed.cli.progress import Progress
+from annealed.columns import is_missing, short_list
+from annealed.estimators import ODAClassifier, ODAClustering
+from annealed.tables import TableError, TableFile, draw
+from annealed.tabular import TabularModel
+from annealed.targets import classes_in
+
+# A larger file is sampled: what is learnt from more rows hardly differs, and memory stays bounded.
+MOST_ROWS = 200_000
+MOST_CELLS = 20_000_000
+# Indicators a column of texts is counted as, for that.
+CELLS_OF_A_TEXT = 10
+# Rows held out to test a classifier: a share, up to a number that is enough to tell.
+TEST_SHARE, MOST_TEST_ROWS = 0.2, 10_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the user asked for."""
+
+    data: Path
+    target: str | None = None
+    columns: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    preprocess: str = "auto"
+    n_clusters: str | int | None = "auto"
+    divergence: str = "squared_euclidean"
+    test: float = TEST_SHARE
+    max_rows: int = MOST_ROWS
+    seed: int = 0
+
+
+@dataclass
+class Trained:
+    """A model and what is to be said about how it came about."""
+
+    task: Task
+    model: TabularModel
+    rows: int  # of the file
+    learnt: int
+    tested: int = 0
+    without_target: int = 0
+    scores: dict[str, float] = field(default_factory=dict)
+    class_shares: dict[str, float] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)  # cells among the rows read
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the file has more rows than were read."""
+        return self.rows > self.learnt + self.tested + self.without_target
+
+
+def train(task: Task, progress: Progress) -> Trained:
+    """Read, hold out, learn, test."""
+    started = time.perf_counter()
+    file = open_data(task.data)
+    columns = _columns_to_use(task, file)
+    table, kinds, rows = _read(task, file, columns, progress)
+    _check_preprocess(task, table, kinds, columns)
+    labels, without = _labels(task, table)
+    if without.any():
+        table = table.filter(~without)
+    missing = {name: table.column(name).null_count for name in columns}
+    test = _held_out(labels, table.num_rows, task)
+    features = table.select(columns)
+    model = TabularModel(
+        _estimator(task, progress),
+        standardize=_standardizes(task),
+        kinds={name: "category" for name in columns if name in task.categorical} or None,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learn = features.filter(~test)
+        model.fit(learn, None if labels is None else labels[~test])
+    model.estimator_.set_params(callbacks=None)
+    model.estimator.set_params(callbacks=None)
+    model.target_name_ = task.target
+    trained = Trained(
+        task, model, rows, learn.num_rows, int(test.sum()), int(without.sum()), missing=missing,
+        notes=list(dict.fromkeys(str(warning.message) for warning in caught)),
+    )  # fmt: skip
+    if labels is not None:
+        shares = Counter(labels.tolist())
+        trained.class_shares = {str(label): n / len(labels) for label, n in shares.most_common()}
+        progress.phase("testing")
+        trained.scores = _scores(model, features.filter(test), labels, test)
+    trained.seconds = time.perf_counter() - started
+    return trained
+
+
+# -- columns and rows ----------------------------------------------------------------------------
+
+
+def _columns_to_use(task: Task, file: TableFile) -> list[str]:
+    file.check_columns([*task.columns, *task.drop, *task.categorical])
+    if task.target is not None:
+        file.check_columns([task.target])
+    chosen = list(dict.fromkeys(task.columns)) or file.names
+    left = [name for name in chosen if name not in task.drop and name != task.target]
+    if not left:
+        raise TableError(f"{file.path}: no column is left to learn from")
+    for name in task.categorical:
+        if name not in left:
+            raise TableError(f"--categorical names {name!r}, which is not among the columns used")
+    return left
+
+
+def _read(
+    task: Task, file: TableFile, columns: list[str], progress: Progress
+) -> tuple[Any, dict[str, str], int]:
+    """Rows in memory, at most as many as wanted; what the columns are; how many rows there are."""
+    wanted = columns if task.target is None else [*columns, task.target]
+    # The target is read as it stands: what it is, is decided when it is looked at as classes.
+    declared = {name: "category" for name in [*task.categorical, task.target] if name is not None}
+    progress.phase("looking through the file")
+    survey = file.survey(wanted, declared)
+    if not survey.rows:
+        raise TableError(f"{file.path} has names of columns, but no rows")
+    widths = [CELLS_OF_A_TEXT if survey.kinds[name] == "category" else 1 for name in columns]
+    most = min(task.max_rows, max(MOST_CELLS // sum(widths), 1000))
+    progress.phase("reading", total=survey.rows)
+    table = draw(file, wanted, survey.kinds, survey.rows, most, task.seed, progress.rows)
+    return table, survey.kinds, survey.rows
+
+
+def _check_preprocess(
+    task: Task, table: Any, kinds: dict[str, str], columns: Sequence[str]
+) -> None:
+    """With --preprocess none there must be nothing to preprocess."""
+    if task.preprocess != "none":
+        return
+    texts = [name for name in columns if kinds[name] == "category"]
+    if texts:
+        raise TableError(
+            f"{task.data}: the columns {short_list(texts)} hold texts, and --preprocess none takes "
+            "numbers as they are; leave them out (--drop) or use --preprocess auto"
+        )
+    for name in columns:
+        if table.column(name).null_count:
+            raise TableError(
+                f"{task.data}, column {name!r}: {table.column(name).null_count} cells are missing, "
+                "and --preprocess none fills none; use --preprocess auto"
+            )
+
+
+def _standardizes(task: Task) -> bool:
+    """Other divergences are made for positive numbers, which standardising would not leave."""
+    return task.preprocess == "auto" and task.divergence == "squared_euclidean"
+
+
+def _labels(task: Task, table: Any) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
+    """Classes of the rows that have one, and which rows have none."""
+    if task.target is None:
+        return None, np.zeros(table.num_rows, dtype=bool)
+    cells = table.column(task.target).to_pylist()
+    without = np.array([is_missing(cell) for cell in cells])
+    if without.all():
+        raise TableError(f"{task.data}: the target {task.target!r} is missing in every row")
+    try:
+        labels = classes_in([cell for cell in cells if not is_missing(cell)], task.target)
+    except ValueError as error:
+        raise TableError(f"{task.data}: {error}; without --target rows are clustered") from None
+    return labels, without
+
+
+def _held_out(labels: NDArray[Any] | None, rows: int, task: Task) -> NDArray[np.bool_]:
+    """Which rows test the model: of every class the same share, and none of a class of few."""
+    test = np.zeros(rows, dtype=bool)
+    if labels is None:
+        return test
+    share = min(task.test, MOST_TEST_ROWS / rows)
+    rng = np.random.default_rng(task.seed)
+    for label in np.unique(labels):
+        own = rng.permutation(np.flatnonzero(labels == label))
+        test[own[: int(share * len(own))]] = True
+    return test
+
+
+def _estimator(task: Task, progress: Progress) -> Any:
+    # A function, not the method itself: the estimator is copied, and what is shown must not be.
+    callbacks = [lambda level: progress.level(level)]
+    if task.target is not None:
+        classifier = ODAClassifier(
+            divergence=task.divergence, random_state=task.seed, callbacks=callbacks
+        )
+        progress.annealing(classifier.gamma, then="choosing a level")
+        return classifier
+    clustering = ODAClustering(
+        task.n_clusters, divergence=task.divergence, random_state=task.seed, callbacks=callbacks
+    )
+    progress.annealing(clustering.gamma, then="")
+    return clustering
+
+
+def _scores(
+    model: TabularModel, rows: Any, labels: NDArray[Any], test: NDArray[np.bool_]
+) -> dict[str, float]:
+    """How it does on rows it has not learnt, or, if none were held out, did while choosing."""
+    if test.any():
+        shares = model.predict_proba(rows)
+        right = model.classes_[shares.argmax(axis=1)] == labels[test]
+        places = np.searchsorted(model.classes_, labels[test])
+        loss = log_loss(places, shares, labels=np.arange(len(model.classes_)))
+        return {"accuracy": float(right.mean()), "log_loss": float(loss)}
+    chosen = model.chosen_
+    return {} if chosen is None else {"accuracy": chosen.accuracy, "log_loss": chosen.log_loss}

@@ -1,0 +1,518 @@
+"""From a table to the vectors a model learns: numbers standardised, texts as indicators.
+
+What it has learnt is a handful of plain arrays and strings (`TablePreprocessor.to_state`), and it
+can follow a stream row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from annealed.categories import Categories
+from annealed.columns import (
+    KINDS,
+    NUMERIC,
+    CellError,
+    Codes,
+    Column,
+    Columns,
+    Floats,
+    cells_of_record,
+    columns_of,
+    number_of_cell,
+    short_list,
+    text_of_cell,
+)
+from annealed.preprocessing_state import read_state
+from annealed.running import learn_row, running_standardise, spread, standardised
+
+
+class TablePreprocessor(TransformerMixin, BaseEstimator):
+    """Turn tables into vectors: numbers standardised, texts as indicators, missing cells filled.
+
+    Every column counts alike: a number is given mean zero and variance one, and the indicators of
+    a column of texts have variance one together (`annealed.categories.Categories`). Truth values
+    are numbers 0 and 1, times are seconds.
+
+    Parameters
+    ----------
+    standardize : bool, default=True
+        Whether columns are scaled at all. Without it numbers stay as they are and indicators are
+        0 and 1; missing cells are filled all the same.
+    unknown : {"error", "ignore"}, default="error"
+        What to do with a column or a key that is missing or new: raise a ValueError that names it,
+        or take it for a missing cell or leave it out.
+    kinds : dict or None, default=None
+        What columns are, by name, where it cannot be seen or should be otherwise: "number",
+        "boolean", "datetime" or "category" (of an array by "x0", "x1", ...).
+    max_categories : int, default=30
+        The most categories of a column that get an indicator of their own; the rest share one.
+
+    Attributes
+    ----------
+    kinds_ : tuple of str
+        What each column is.
+    mean_, scale_ : ndarray
+        Of the columns of numbers, in their order.
+    categories_ : dict
+        The categories of every column of texts (None: missing).
+    n_unseen_ : dict
+        For each of these columns how many cells fell outside all indicators.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn; arrays have no names.
+
+    Notes
+    -----
+    In `fit` a missing number is replaced by the median. In a stream, which has none, by the running
+    mean. What a stream's columns are is decided by its first row, and a column of texts then has
+    ``max_categories`` indicators, which categories take as they appear; `set_schema` shows it some
+    rows beforehand, so that it needs no more indicators than there are categories.
+
+    Examples
+    --------
+    >>> from annealed import TablePreprocessor
+    >>> rows = [{"cm": 1.0, "colour": "red"}, {"cm": 3.0, "colour": "blue"}]
+    >>> step = TablePreprocessor().fit(rows)
+    >>> step.get_feature_names_out().tolist()
+    ['cm', 'colour=blue', 'colour=red']
+    >>> step.transform(rows).round(2).tolist()
+    [[-1.0, 0.0, 1.41], [1.0, 1.41, 0.0]]
+    """
+
+    def __init__(
+        self,
+        *,
+        standardize: bool = True,
+        unknown: str = "error",
+        kinds: Mapping[str, str] | None = None,
+        max_categories: int = 30,
+    ) -> None:
+        self.standardize = standardize
+        self.unknown = unknown
+        self.kinds = kinds
+        self.max_categories = max_categories
+
+    # -- what the columns are ------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        if self.unknown not in ("error", "ignore"):
+            raise ValueError(f"unknown must be 'error' or 'ignore', got {self.unknown!r}")
+        for name, kind in (self.kinds or {}).items():
+            if kind not in KINDS:
+                raise ValueError(
+                    f"kinds[{name!r}] must be one of {short_list(KINDS)}, got {kind!r}"
+                )
+        most = self.max_categories
+        if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
+            raise ValueError(f"max_categories must be an integer of at least 1, got {most!r}")
+
+    def _set_names(self, names: Sequence[str], named: bool) -> None:
+        self._check_parameters()
+        strange = [name for name in self.kinds or {} if name not in names]
+        if strange:
+            raise ValueError(
+                f"kinds names the column {strange[0]!r}; the columns are {short_list(names)}"
+            )
+        if not names:
+            raise ValueError(
+                "Found array with 0 feature(s) (shape=(0, 0)) while a minimum of 1 is required: "
+                "the table has no columns"
+            )
+        self.n_features_in_ = len(names)
+        self._names = tuple(names)
+        self.__dict__.pop("feature_names_in_", None)
+        if named:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _set_kinds(self, kinds: Sequence[str]) -> None:
+        """Fix what columns are, and begin with statistics of nothing."""
+        given = self.kinds or {}
+        found = zip(self._names, kinds, strict=True)
+        self.kinds_ = tuple(
+            given.get(name, "number" if kind == "empty" else kind) for name, kind in found
+        )
+        numeric = sum(kind in NUMERIC for kind in self.kinds_)
+        self._count, self._mean, self._m2 = (np.zeros(numeric) for _ in range(3))
+        self._fill = np.full(numeric, np.nan)
+        texts = len(self.kinds_) - numeric
+        self._texts = [Categories([], int(self.max_categories), other=True) for _ in range(texts)]
+
+    def _columns(self, X: Any) -> Columns:
+        ignore = self.unknown == "ignore"
+        if not hasattr(self, "kinds_"):
+            self._check_parameters()
+            found = columns_of(X, ignore_unknown=ignore)
+        else:
+            found = columns_of(X, self._names, ignore_unknown=ignore)
+        if not found.n_rows:
+            width = len(found.columns)
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {width})) while a minimum of 1 is "
+                "required: the table has no rows"
+            )
+        return found
+
+    def _begin(self, X: Any) -> Columns:
+        """Forget everything; the columns of X say what columns are."""
+        for name in ("kinds_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        columns = self._columns(X)
+        self._set_names(columns.names, columns.named)
+        self._set_kinds([column.kind for column in columns.columns])
+        return columns
+
+    def set_schema(self, X: Any) -> Self:
+        """Fix what columns there are and their categories by some rows, learning nothing else.
+
+        For a stream: texts get an indicator for each category of these rows and one for all others.
+        """
+        columns = self._begin(X)
+        _, texts = self._parted(columns)
+        most = int(self.max_categories)
+        self._texts = [Categories.learnt(column, most, other=True) for column in texts]
+        return self
+
+    def _parted(self, columns: Columns) -> tuple[Floats, list[Column]]:
+        """Cells of numbers as a matrix and columns of texts; ValueError at a cell that is wrong."""
+        X = np.empty((columns.n_rows, len(self._count)), order="F")
+        texts, k = [], 0
+        for column, kind in zip(columns.columns, self.kinds_, strict=True):
+            if kind == "category":
+                texts.append(column.as_category())
+                continue
+            X[:, k] = column.as_numbers()
+            if np.isinf(X[:, k]).any():
+                row = int(np.argmax(np.isinf(X[:, k])))
+                raise CellError("Input contains infinity", column.name, row, columns.named)
+            k += 1
+        return np.ascontiguousarray(X), texts
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn columns, means, spreads, medians and categories from a whole table.
+
+        Parameters
+        ----------
+        X : pandas, polars or pyarrow table, list of dicts, or array
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        X, texts = self._parted(self._begin(X))
+        present = ~np.isnan(X)
+        self._count = present.sum(axis=0).astype(np.float64)
+        known = np.maximum(self._count, 1.0)
+        self._mean = np.where(present, X, 0.0).sum(axis=0) / known
+        self._m2 = (np.where(present, X - self._mean, 0.0) ** 2).sum(axis=0)
+        self._fill = np.array([_median(x[seen]) for x, seen in zip(X.T, present.T, strict=True)])
+        self._texts = [Categories.learnt(column, int(self.max_categories)) for column in texts]
+        for categories, column in zip(self._texts, texts, strict=True):
+            categories.learn(categories.places(column))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn rows in the order they come; the first call begins a stream."""
+        self.learn_transform(X)
+        return self
+
+    def learn_transform(self, X: Any) -> Floats:
+        """Learn rows one after the other, each transformed by what is known once it is learnt.
+
+        However a stream is cut into calls, rows come out the same to the last bit.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out)
+        """
+        if not hasattr(self, "kinds_"):
+            self._begin(_first_row(X))
+        numbers, texts = self._parted(self._columns(X))
+        if self.standardize:
+            Z = running_standardise(numbers, self._count, self._mean, self._m2, self._fill)
+        else:
+            Z = self._running_fill(numbers)
+        blocks = []
+        for categories, column in zip(self._texts, texts, strict=True):
+            places = categories.places(column, learn=True)
+            scale = categories.running_scale(places)
+            blocks.append(categories.indicators(places, scale if self.standardize else 1.0))
+        return self._joined(Z, blocks)
+
+    def _running_fill(self, X: Floats) -> Floats:
+        """Rows as they are, missing cells replaced by what is known once the row is learnt."""
+        Z = X.copy()
+        for row, x in enumerate(X):
+            learn_row(x, self._count, self._mean, self._m2)
+            gap = np.isnan(x)
+            Z[row, gap] = self._stand_in()[gap]
+        return Z
+
+    def _stand_in(self) -> Floats:
+        return np.where(np.isnan(self._fill), self._mean, self._fill)
+
+    def learn_one(self, record: Mapping[str, Any] | Sequence[Any]) -> None:
+        """Learn one record: a dict, in any order of its keys, or an array."""
+        if not hasattr(self, "kinds_"):
+            self._begin([record])
+        x, labels = self._cells(record)
+        learn_row(x, self._count, self._mean, self._m2)
+        for categories, label in zip(self._texts, labels, strict=True):
+            place = categories.place_of(label, learn=True)
+            if place < 0:
+                categories.unseen += 1
+            else:
+                categories.counts[place] += 1
+
+    def transform_one(self, record: Mapping[str, Any] | Sequence[Any]) -> Floats:
+        """One record as a vector, shape (n_features_out,)."""
+        check_is_fitted(self)
+        x, labels = self._cells(record)
+        blocks = []
+        for categories, label in zip(self._texts, labels, strict=True):
+            block = np.zeros((1, categories.width))
+            place = categories.place_of(label)
+            if place >= 0:
+                block[0, place] = categories.scale if self.standardize else 1.0
+            blocks.append(block)
+        z: Floats = self._joined(self._scaled(x[None, :]), blocks)[0]
+        return z
+
+    def _cells(self, record: Mapping[str, Any] | Sequence[Any]) -> tuple[Floats, list[str | None]]:
+        """Numbers and texts of a record."""
+        if isinstance(record, Mapping):
+            cells: Any = cells_of_record(record, self._names, self.unknown == "ignore")
+        else:
+            cells = record
+            if len(cells) != len(self._names):
+                raise ValueError(
+                    f"the record has {len(cells)} values, but {len(self._names)} were expected"
+                )
+            if not self._texts and isinstance(cells, np.ndarray) and cells.dtype.kind in "fiu":
+                return _finite(cells.astype(np.float64), self._names), []
+        numbers, texts = [], []
+        for name, kind, cell in zip(self._names, self.kinds_, cells, strict=True):
+            if kind == "category":
+                texts.append(text_of_cell(cell))
+                continue
+            try:
+                numbers.append(number_of_cell(cell))
+            except (TypeError, ValueError):
+                raise ValueError(f"column {name!r}: {cell!r} is not a number") from None
+        names = [n for n, kind in zip(self._names, self.kinds_, strict=True) if kind in NUMERIC]
+        return _finite(np.array(numbers, dtype=np.float64), names), texts
+
+    def copy(self) -> Self:
+        """A twin that can go on by itself."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        if hasattr(self, "kinds_"):
+            for name in ("_count", "_mean", "_m2", "_fill"):
+                setattr(twin, name, getattr(self, name).copy())
+            twin._texts = [categories.copy() for categories in self._texts]
+        return twin
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "kinds_")
+
+    def transform(self, X: Any) -> Floats:
+        """Rows as vectors, shape (n_rows, n_features_out)."""
+        check_is_fitted(self)
+        numbers, texts = self._parted(self._columns(X))
+        blocks = [
+            categories.indicators(
+                categories.places(column), categories.scale if self.standardize else 1.0
+            )
+            for categories, column in zip(self._texts, texts, strict=True)
+        ]
+        return self._joined(self._scaled(numbers), blocks)
+
+    def _scaled(self, X: Floats) -> Floats:
+        if self.standardize:
+            return standardised(X, self._count, self._mean, self._m2, self._fill)
+        return np.where(np.isnan(X), self._stand_in(), X)
+
+    def _joined(self, numbers: Floats, blocks: Sequence[Floats]) -> Floats:
+        """Numbers and indicators in the order of the columns."""
+        if not blocks:
+            return numbers
+        rest, parts = iter(blocks), []
+        k = 0
+        for kind in self.kinds_:
+            if kind == "category":
+                parts.append(next(rest))
+            else:
+                parts.append(numbers[:, k : k + 1])
+                k += 1
+        return np.concatenate(parts, axis=1)
+
+    def inverse_transform(self, Z: ArrayLike) -> Floats:
+        """Vectors in the columns' own units; indicators become shares between 0 and 1.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, n_features_out)
+            For example codevectors.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features_out)
+        """
+        check_is_fitted(self)
+        Z = np.asarray(Z, dtype=np.float64)
+        factor, shift = self._units()
+        if Z.ndim != 2 or Z.shape[1] != len(factor):
+            raise ValueError(f"expected shape (n, {len(factor)}), got {Z.shape}")
+        return Z * factor + shift
+
+    def _units(self) -> tuple[Floats, Floats]:
+        """For every feature that comes out, how long its unit is in the column's and where 0 is."""
+        if not self.standardize:
+            d = len(self.get_feature_names_out())
+            return np.ones(d), np.zeros(d)
+        texts, numbers = iter(self._texts), iter(zip(self.scale_, self._mean, strict=True))
+        factor: list[float] = []
+        shift: list[float] = []
+        for kind in self.kinds_:
+            if kind == "category":
+                categories = next(texts)
+                factor += [1 / categories.scale] * categories.width
+                shift += [0.0] * categories.width
+            else:
+                scale, mean = next(numbers)
+                factor.append(scale)
+                shift.append(mean)
+        return np.array(factor), np.array(shift)
+
+    @property
+    def mean_(self) -> Floats:
+        """Mean of every column of numbers."""
+        check_is_fitted(self)
+        return self._mean.copy()
+
+    @property
+    def scale_(self) -> Floats:
+        """Standard deviation of every column of numbers, 1 where it is constant."""
+        check_is_fitted(self)
+        return spread(self._count, self._m2)
+
+    @property
+    def categories_(self) -> dict[str, list[str | None]]:
+        """The categories of every column of texts."""
+        check_is_fitted(self)
+        return {name: list(known.labels) for name, known in self._named_texts()}
+
+    @property
+    def n_unseen_(self) -> dict[str, int]:
+        """How many cells of each column of texts had no indicator."""
+        check_is_fitted(self)
+        return {name: known.unseen for name, known in self._named_texts()}
+
+    def _named_texts(self) -> list[tuple[str, Categories]]:
+        names = [n for n, kind in zip(self._names, self.kinds_, strict=True) if kind == "category"]
+        return list(zip(names, self._texts, strict=True))
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Names of the features that come out: the column's, or column=category."""
+        check_is_fitted(self)
+        if input_features is not None:
+            given = [str(name) for name in np.asarray(input_features, dtype=object)]
+            named = hasattr(self, "feature_names_in_")
+            if len(given) != len(self._names):
+                raise ValueError(
+                    f"input_features should have length equal to number of features "
+                    f"({len(self._names)}), got {len(given)}"
+                )
+            if named and given != list(self._names):
+                raise ValueError("input_features is not equal to feature_names_in_")
+        else:
+            given = list(self._names)
+        texts = iter(self._texts)
+        names: list[str] = []
+        for name, kind in zip(given, self.kinds_, strict=True):
+            names += next(texts).names(name) if kind == "category" else [name]
+        return np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    # -- state ---------------------------------------------------------------------------------
+
+    def to_state(self) -> dict[str, Any]:
+        """Everything it was given and has learnt: plain values, and arrays at the top level only.
+
+        Returns
+        -------
+        dict
+            To be given to `from_state`; its keys are part of the file format of models.
+        """
+        check_is_fitted(self)
+        counts: list[Codes] = [categories.counts for categories in self._texts]
+        return {
+            "standardize": bool(self.standardize),
+            "unknown": self.unknown,
+            "declared_kinds": None if self.kinds is None else dict(self.kinds),
+            "max_categories": int(self.max_categories),
+            "names": list(self._names),
+            "named": hasattr(self, "feature_names_in_"),
+            "kinds": list(self.kinds_),
+            "categories": [categories.to_state() for categories in self._texts],
+            "count": self._count.copy(),
+            "mean": self._mean.copy(),
+            "m2": self._m2.copy(),
+            "fill": self._fill.copy(),
+            "category_counts": np.concatenate([np.zeros(0, dtype=np.int64), *counts]),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The preprocessor that gave this state; ValueError if it is none."""
+        checked = read_state(state)
+        step = cls(
+            standardize=checked["standardize"],
+            unknown=checked["unknown"],
+            kinds=checked["declared_kinds"],
+            max_categories=checked["max_categories"],
+        )
+        step._set_names(checked["names"], checked["named"])
+        step._set_kinds(checked["kinds"])
+        step.kinds_ = tuple(checked["kinds"])
+        step._count, step._mean, step._m2, step._fill = (
+            checked[name] for name in ("count", "mean", "m2", "fill")
+        )
+        step._texts = checked["categories"]
+        return step
+
+
+def _median(x: Floats) -> float:
+    return float(np.median(x)) if len(x) else 0.0
+
+
+def _finite(x: Floats, names: Sequence[str]) -> Floats:
+    infinite = np.isinf(x)
+    if infinite.any():
+        raise ValueError(f"column {names[int(np.argmax(infinite))]!r} contains infinity")
+    return x
+
+
+def _first_row(X: Any) -> Any:
+    """The first row of a table as a table."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:1]
+    if isinstance(X, Mapping):
+        return {name: values[:1] for name, values in X.items()}
+    return X[:1] if hasattr(X, "__getitem__") else np.asarray(X)[:1]

@@ -1,0 +1,69 @@
+"""Means and spreads that follow a stream: after every row, whatever calls cut it into."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def running_standardise(
+    X: Floats, count: Floats, mean: Floats, m2: Floats, fill: Floats | None = None
+) -> Floats:
+    """Learn rows one after the other and standardise each by what is known once it is learnt.
+
+    Welford's update, feature by feature: row i comes out as (x - mean) / sqrt(m2 / count) with the
+    statistics of rows 0..i. Nothing but the rows in their order decides the result.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        nan where a cell is missing. It changes no statistic; what stands in for it is ``fill``.
+    count, mean, m2 : ndarray of shape (n_features,)
+        Cells seen, their mean, and the sum of squared deviations from it. Updated in place.
+    fill : ndarray of shape (n_features,), optional
+        What stands in for a missing cell; where it is nan, or left out, the running mean does.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+    """
+    Z = np.empty(X.shape)
+    for row, x in enumerate(X):
+        learn_row(x, count, mean, m2)
+        Z[row] = standardised(x, count, mean, m2, fill)
+    return Z
+
+
+def learn_row(x: Floats, count: Floats, mean: Floats, m2: Floats) -> None:
+    """Welford's update of count, mean and m2 with one row, in place."""
+    seen = x == x
+    if seen.all():
+        count += 1.0
+        delta = x - mean
+        mean += delta / count
+        m2 += delta * (x - mean)
+        return
+    count += seen
+    delta = np.where(seen, x - mean, 0.0)
+    mean += delta / np.maximum(count, 1.0)
+    m2 += np.where(seen, delta * (x - mean), 0.0)
+
+
+def spread(count: Floats, m2: Floats) -> Floats:
+    """Standard deviation of every feature; 1 where it is 0, so that dividing changes nothing."""
+    scale: Floats = np.sqrt(m2 / np.maximum(count, 1.0))
+    return np.where(scale > 0.0, scale, 1.0)
+
+
+def standardised(
+    X: Floats, count: Floats, mean: Floats, m2: Floats, fill: Floats | None = None
+) -> Floats:
+    """(x - mean) / spread, of one row or many; a missing cell is filled or comes out as 0."""
+    Z = (X - mean) / spread(count, m2)
+    missing = Z != Z
+    if missing.any():
+        stand_in = 0.0 if fill is None else (fill - mean) / spread(count, m2)
+        Z = np.where(missing, np.nan_to_num(stand_in), Z)
+    return Z

@@ -1,0 +1,313 @@
+"""A table in, a model out: preprocessing and an estimator that learn together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from annealed.columns import Floats, is_missing
+from annealed.estimators import ODAClassifier, ODAClustering
+from annealed.preprocessing import TablePreprocessor
+from annealed.targets import names_in, take_out
+
+Record = Mapping[str, Any] | Sequence[Any]
+
+# What is read off the estimator as it stands.
+DELEGATED = (
+    "candidates_", "chosen_", "classes_", "codevector_labels_", "feature_relevances_", "labels_",
+    "n_clusters_", "n_clusters_margin_", "path_", "persistence_", "temperature_", "weights_",
+)  # fmt: skip
+
+
+def _can(method: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Offer a method only if the estimator has it."""
+
+    def check(self: TabularModel) -> bool:
+        inner = self.__dict__.get("estimator_", self.estimator)
+        if inner is None:  # either of ours
+            inner = ODAClassifier
+        getattr(inner, method)
+        return True
+
+    decorator: Callable[[Callable[..., Any]], Callable[..., Any]] = available_if(check)
+    return decorator
+
+
+class TabularModel(BaseEstimator):
+    """Learn from tables: `TablePreprocessor` and an estimator as one model.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        What learns; None takes `ODAClassifier` where there is a target and `ODAClustering` where
+        there is none, both with ``random_state=0``.
+    standardize, unknown, kinds, max_categories
+        As in `TablePreprocessor`.
+
+    Attributes
+    ----------
+    preprocessor_ : TablePreprocessor
+    estimator_ : estimator
+    target_name_ : str or None
+        The column that was the target, if it was given by its name.
+    codevectors_ : ndarray of shape (K, n_features_out)
+        In the units of the table: numbers as they were, for texts the share of each category.
+        ``estimator_.codevectors_`` has them as they are compared.
+    feature_names_out_ : ndarray of str
+        What the columns of ``codevectors_`` are.
+    classes_, path_, weights_, ...
+        Those of ``estimator_``.
+
+    Examples
+    --------
+    >>> from annealed import TabularModel
+    >>> rows = [{"cm": k % 7, "colour": "red" if k % 7 < 3 else "blue"} for k in range(70)]
+    >>> model = TabularModel().fit(rows, ["small" if row["cm"] < 3 else "large" for row in rows])
+    >>> model.predict_one({"colour": "red", "cm": 1.0})
+    'small'
+    """
+
+    preprocessor_: TablePreprocessor
+    estimator_: Any
+    target_name_: str | None
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        standardize: bool = True,
+        unknown: str = "error",
+        kinds: Mapping[str, str] | None = None,
+        max_categories: int = 30,
+    ) -> None:
+        self.estimator = estimator
+        self.standardize = standardize
+        self.unknown = unknown
+        self.kinds = kinds
+        self.max_categories = max_categories
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
+        """Learn a whole table.
+
+        Parameters
+        ----------
+        X : pandas, polars or pyarrow table, list of dicts, or array
+        y : array-like, or the name of a column of X, or None
+        **options
+            For the estimator, for example ``sample_weight``.
+
+        Returns
+        -------
+        self
+        """
+        X, y, target = _without_target(X, y)
+        step = self._new_preprocessor()
+        rows = step.fit(X).transform(X)
+        estimator = self._new_estimator(y)
+        estimator.fit(rows, y, **options)
+        self._set(step, estimator, target)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, **options: Any) -> Self:
+        """Learn rows in the order they come, each once; the first call begins a stream.
+
+        Means and spreads run along, and every row is scaled by what is known once it is learnt. How
+        a stream is cut into calls cannot be seen in the model. What columns are is decided by the
+        first row (see `TablePreprocessor`).
+        """
+        first = not self.__sklearn_is_fitted__()
+        X, y, target = _without_target(X, y)
+        step = self._new_preprocessor() if first else self.preprocessor_.copy()
+        rows = step.learn_transform(X)
+        estimator = self._new_estimator(y) if first else self.estimator_
+        estimator.partial_fit(rows, y, **options)
+        self._set(step, estimator, target if first else self.target_name_)
+        return self
+
+    def learn_one(self, x: Record, y: Any = None, w: float = 1.0) -> Self:
+        """Learn one record, a dict in any order of its keys or an array, of weight w."""
+        first = not self.__sklearn_is_fitted__()
+        # A record that is refused, by whomever, has taught nobody anything.
+        step = self._new_preprocessor() if first else self.preprocessor_.copy()
+        step.learn_one(x)
+        z = step.transform_one(x)
+        estimator = self._new_estimator(y) if first else self.estimator_
+        if hasattr(estimator, "learn_one"):
+            estimator.learn_one(z, y, w)
+        else:
+            labels = None if y is None else np.array([y])
+            estimator.partial_fit(z[None, :], labels, sample_weight=np.array([w]))
+        if first:
+            self._set(step, estimator, None)
+        else:
+            self.preprocessor_ = step
+        return self
+
+    def _new_preprocessor(self) -> TablePreprocessor:
+        return TablePreprocessor(
+            standardize=self.standardize, unknown=self.unknown, kinds=self.kinds,
+            max_categories=self.max_categories,
+        )  # fmt: skip
+
+    def _new_estimator(self, y: Any) -> Any:
+        if self.estimator is not None:
+            return clone(self.estimator)
+        return ODAClustering(random_state=0) if y is None else ODAClassifier(random_state=0)
+
+    def _set(self, step: TablePreprocessor, estimator: Any, target: str | None) -> None:
+        self.preprocessor_, self.estimator_, self.target_name_ = step, estimator, target
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def _rows(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        if self.target_name_ is not None and self.target_name_ in (names_in(X) or ()):
+            X, _ = take_out(X, self.target_name_)
+        return self.preprocessor_.transform(X)
+
+    def _row(self, x: Record) -> Floats:
+        check_is_fitted(self)
+        if isinstance(x, Mapping) and self.target_name_ in x:
+            x = {name: cell for name, cell in x.items() if name != self.target_name_}
+        return self.preprocessor_.transform_one(x)
+
+    @_can("predict")
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class or cluster of every row."""
+        labels: NDArray[Any] = self.estimator_.predict(self._rows(X))
+        return labels
+
+    @_can("predict_proba")
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of every class or cluster, shape (n_rows, n_classes)."""
+        shares: Floats = self.estimator_.predict_proba(self._rows(X))
+        return shares
+
+    @_can("predict")
+    def predict_one(self, x: Record) -> Any:
+        """Class or cluster of one record."""
+        z = self._row(x)
+        if hasattr(self.estimator_, "predict_one"):
+            return self.estimator_.predict_one(z)
+        label = self.estimator_.predict(z[None, :])[0]
+        return label.item() if isinstance(label, np.generic) else label
+
+    @_can("predict_proba")
+    def predict_proba_one(self, x: Record) -> dict[Any, float]:
+        """Probability of every class or cluster for one record, by its label."""
+        z = self._row(x)
+        if hasattr(self.estimator_, "predict_proba_one"):
+            shares: dict[Any, float] = self.estimator_.predict_proba_one(z)
+            return shares
+        found = self.estimator_.predict_proba(z[None, :])[0].tolist()
+        labels = self.classes_.tolist() if self._is_classifier() else range(len(found))
+        return dict(zip(labels, found, strict=True))
+
+    @_can("score")
+    def score(self, X: Any, y: Any = None, **options: Any) -> float:
+        """Accuracy of a classifier, minus the mean distortion of a clustering."""
+        if isinstance(y, str):
+            X, y, _ = _without_target(X, y)
+        return float(self.estimator_.score(self._rows(X), y, **options))
+
+    @_can("score_samples")
+    def score_samples(self, X: Any) -> Floats:
+        """Log density of every row."""
+        density: Floats = self.estimator_.score_samples(self._rows(X))
+        return density
+
+    @_can("transform")
+    def transform(self, X: Any) -> Floats:
+        """Divergences of every row to every codevector, shape (n_rows, K)."""
+        divergences: Floats = self.estimator_.transform(self._rows(X))
+        return divergences
+
+    @_can("at")
+    def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
+        """The fitted model at another level of its path, without refitting."""
+        check_is_fitted(self)
+        twin: Self = clone(self)
+        level = self.estimator_.at(temperature=temperature, n_codevectors=n_codevectors)
+        twin._set(self.preprocessor_, level, self.target_name_)
+        return twin
+
+    @property
+    def codevectors_(self) -> Floats:
+        """The codevectors in the units of the table, shape (K, n_features_out)."""
+        check_is_fitted(self)
+        return self.preprocessor_.inverse_transform(self.estimator_.codevectors_)
+
+    @property
+    def cluster_centers_(self) -> Floats:
+        """The codevectors of a clustering, under the name k-means users expect."""
+        if self._is_classifier():
+            raise AttributeError("a classifier has no cluster_centers_; see codevectors_")
+        return self.codevectors_
+
+    @property
+    def feature_names_out_(self) -> NDArray[np.object_]:
+        """What the columns of ``codevectors_`` are."""
+        check_is_fitted(self)
+        return self.preprocessor_.get_feature_names_out()
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return self._of_preprocessor("n_features_in_")  # type: ignore[no-any-return]
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the columns; arrays have none."""
+        return self._of_preprocessor("feature_names_in_")  # type: ignore[no-any-return]
+
+    def _of_preprocessor(self, name: str) -> Any:
+        step = self.__dict__.get("preprocessor_")
+        if step is None:
+            raise AttributeError(f"{name} is known once the model has learnt")
+        return getattr(step, name)
+
+    def __getattr__(self, name: str) -> Any:
+        """What is known of the estimator, where it knows it."""
+        if name in DELEGATED and "estimator_" in self.__dict__:
+            return getattr(self.__dict__["estimator_"], name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _is_classifier(self) -> bool:
+        inner = self.__dict__.get("estimator_", self.estimator)
+        return getattr(inner, "classes_", None) is not None
+
+    def __sklearn_tags__(self) -> Any:
+        inner = self.__dict__.get("estimator_", self.estimator)
+        tags = super().__sklearn_tags__()
+        if inner is not None:
+            theirs = inner.__sklearn_tags__()
+            tags.estimator_type = theirs.estimator_type
+            tags.classifier_tags = theirs.classifier_tags
+            tags.target_tags = theirs.target_tags
+            tags.non_deterministic = theirs.non_deterministic
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _without_target(X: Any, y: Any) -> tuple[Any, Any, str | None]:
+    """A table without its target, the target, and its name if it was given by that."""
+    if not isinstance(y, str):
+        return X, y, None
+    rest, values = take_out(X, y)
+    missing = [row for row, value in enumerate(values.tolist()) if is_missing(value)]
+    if missing:
+        raise ValueError(f"row {missing[0]}, column {y!r}: the target is missing")
+    return rest, values, y

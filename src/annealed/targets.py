@@ -1,0 +1,114 @@
+"""The target of a table: taken out by its name, and looked at as classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.columns import is_missing, short_list
+
+# Whole numbers with more different values than this are taken for a quantity.
+MOST_NUMBERED_CLASSES = 50
+# Texts of which there are more than this, with fewer than so many rows each, for names.
+MOST_CLASSES, LEAST_ROWS = 100, 10
+
+
+def names_in(table: Any) -> list[str] | None:
+    """Names of the columns of a table; None if it has none."""
+    if isinstance(table, (list, tuple)):
+        return [*table[0]] if len(table) and isinstance(table[0], Mapping) else None
+    if isinstance(table, Mapping):
+        return list(table)
+    if hasattr(table, "schema") and hasattr(table.schema, "names"):
+        schema_names = table.schema.names  # a list in pyarrow, a method in polars
+        return list(schema_names() if callable(schema_names) else schema_names)
+    if hasattr(table, "columns"):
+        return [str(name) for name in table.columns]
+    fields = getattr(getattr(table, "dtype", None), "names", None)
+    return None if fields is None else list(fields)
+
+
+def take_out(table: Any, name: str) -> tuple[Any, NDArray[Any]]:
+    """A table without one of its columns, and that column; ValueError if it has none such."""
+    names = names_in(table)
+    if names is None:
+        raise ValueError(f"y is {name!r}, the name of a column, but the columns of X have no names")
+    if name not in names:
+        raise ValueError(f"there is no column {name!r}; the columns are {short_list(names, 12)}")
+    rest = [other for other in names if other != name]
+    if isinstance(table, (list, tuple)):
+        values = [record.get(name) for record in table]
+        return [{k: v for k, v in record.items() if k != name} for record in table], _array(values)
+    if isinstance(table, Mapping):
+        return {other: table[other] for other in rest}, np.asarray(table[name])
+    if isinstance(table, np.ndarray):
+        return table[rest], table[name]
+    column = table.column(name) if hasattr(table, "column") else table[name]
+    listed = column.to_pylist if hasattr(column, "to_pylist") else None
+    values = (listed or getattr(column, "to_list", None) or column.tolist)()
+    rest_of = table.select(rest) if hasattr(table, "select") else table[rest]
+    return rest_of, _array(values)
+
+
+def _array(cells: list[Any]) -> NDArray[Any]:
+    """Cells as an array of their own kind, or of objects if some are missing."""
+    if any(is_missing(cell) for cell in cells):
+        return np.array([None if is_missing(cell) else cell for cell in cells], dtype=object)
+    kinds = {type(cell) for cell in cells}
+    return np.array(cells) if len(kinds) == 1 else np.array(cells, dtype=object)
+
+
+def classes_in(cells: list[Any], column: str) -> NDArray[Any]:
+    """Class labels from the cells of a column: whole numbers, truth values or texts.
+
+    Parameters
+    ----------
+    cells : list
+        None missing. Texts that are all whole numbers become numbers.
+    column : str
+        Its name, for messages.
+
+    Raises
+    ------
+    ValueError
+        They look like a quantity, or like names; or there is only one class.
+    """
+    labels = _labels(cells, column)
+    found, counts = np.unique(labels, return_counts=True)
+    if len(found) == 1:
+        raise ValueError(
+            f"the target {column!r} has the same value in every row ({found[0]}): there is nothing "
+            "to tell apart"
+        )
+    if labels.dtype.kind in "iu" and len(found) > MOST_NUMBERED_CLASSES:
+        raise ValueError(_a_quantity(column, f"{len(found)} different numbers"))
+    if len(found) > MOST_CLASSES and counts.sum() < LEAST_ROWS * len(found):
+        raise ValueError(
+            f"the target {column!r} has {len(found)} different values in {counts.sum()} rows; "
+            f"classes need at least {LEAST_ROWS} rows each on average"
+        )
+    return labels
+
+
+def _a_quantity(column: str, what: str) -> str:
+    return (
+        f"the target {column!r} looks like a quantity ({what}), and this model tells classes "
+        "apart; make classes of it, for example low, middle and high"
+    )
+
+
+def _labels(cells: list[Any], column: str) -> NDArray[Any]:
+    kinds = {type(cell) for cell in cells}
+    if kinds == {bool}:
+        return np.array(cells)
+    try:
+        numbers = [float(cell) for cell in cells]
+    except (TypeError, ValueError):
+        return np.array([str(cell) for cell in cells])
+    fraction = next((cell for cell in numbers if not cell.is_integer()), None)
+    if fraction is not None:
+        raise ValueError(_a_quantity(column, f"{fraction:g} is not a whole number"))
+    return np.array([int(number) for number in numbers])

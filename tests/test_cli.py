@@ -1,0 +1,438 @@
+"""`annealed fit`, `predict` and `inspect`, within this process and as a program of its own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import annealed
+from annealed.__main__ import main
+
+pytest.importorskip("typer", exc_type=ImportError)
+pytest.importorskip("rich", exc_type=ImportError)
+pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+
+
+class Done(NamedTuple):
+    """What a process would have left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(monkeypatch, capsysbinary):
+    """The command within this process, which spares the seconds that imports take."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["annealed", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        out, err = capsysbinary.readouterr()
+        return Done(exit.value.code or 0, out.decode(), err.decode())
+
+    return run
+
+
+def in_a_process(*arguments, **options):
+    """The command as a user runs it."""
+    return subprocess.run(
+        [sys.executable, "-m", "annealed", *map(str, arguments)],
+        capture_output=True, timeout=300, **options,
+    )  # fmt: skip
+
+
+def rows_of(n=400, seed=0):
+    """Two groups of flowers with a text, a number with gaps, a constant and an empty column."""
+    rng = np.random.default_rng(seed)
+    tall = rng.integers(2, size=n)
+    for k in range(n):
+        yield {
+            "größe": round(float(3 + 5 * tall[k] + rng.normal()), 3),
+            "colour": ("red", "blue")[tall[k] if rng.random() < 0.8 else 1 - tall[k]],
+            "gaps": "" if k % 9 == 0 else round(float(rng.normal()), 3),
+            "same": 7,
+            "nothing": "",
+            "kind": ("rose", "iris")[tall[k]],
+        }
+
+
+@pytest.fixture(scope="module")
+def flowers(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "flowers.csv"
+    rows = list(rows_of())
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(flowers):
+    """A model file, made by the program itself."""
+    path = flowers.with_name("flowers.oda")
+    done = in_a_process("fit", flowers, "--target", "kind", "--model", path, "--json")
+    assert done.returncode == 0, done.stderr
+    path.with_suffix(".json").write_bytes(done.stdout)
+    return path
+
+
+def facts_of(model):
+    return json.loads(model.with_suffix(".json").read_text())
+
+
+# -- fit -----------------------------------------------------------------------------------------
+
+
+def test_fit_says_what_it_did(model, flowers):
+    facts = facts_of(model)
+    assert facts["rows"] == 400 and facts["target"] == "kind"
+    assert facts["rows_learnt"] + facts["rows_held_out"] == 400
+    assert 79 <= facts["rows_held_out"] <= 80
+    assert facts["type"] == "ODAClassifier" and facts["classes"] == ["iris", "rose"]
+    assert facts["score"]["accuracy"] > 0.9
+    assert sum(facts["class_shares"].values()) == pytest.approx(1)
+    kinds = {column["name"]: column["kind"] for column in facts["columns"]}
+    assert kinds == {
+        "größe": "number", "colour": "category", "gaps": "number", "same": "number",
+        "nothing": "number",
+    }  # fmt: skip
+    assert facts["levels"][-1]["codevectors"] >= 2
+    assert facts["columns"][2]["missing"] == 45
+    assert facts["columns"][3]["constant"] and facts["columns"][4]["constant"]
+
+
+def test_the_summary_for_people(run, flowers):
+    done = run("fit", flowers, "--target", "kind")
+    assert done.returncode == 0 and done.stderr == ""
+    for words in (
+        "größe", "text, 2 categories", "45 missing (filled with", "always the same",
+        "learnt from", "chosen level", "rows held out", "most common class", "--model FILE",
+    ):  # fmt: skip
+        assert words in done.stdout, words
+
+
+def test_without_a_target_rows_are_clustered(run, flowers):
+    done = run("fit", flowers, "--columns", "größe", "--n-clusters", "2", "--json")
+    facts = json.loads(done.stdout)
+    assert facts["type"] == "ODAClustering" and facts["clusters"] == 2
+    assert facts["rows_learnt"] == 400 and facts["score"] is None
+    text = run("fit", flowers, "--columns", "größe,gaps").stdout
+    assert "clusters" in text and "structureless data" in text
+
+
+def test_columns_are_chosen(run, flowers):
+    def names(*options):
+        done = run("fit", flowers, "--target", "kind", "--json", *options)
+        return [column["name"] for column in json.loads(done.stdout)["columns"]]
+
+    assert names("--columns", "gaps, colour") == ["gaps", "colour"]
+    assert names("--columns", "gaps", "--columns", "größe") == ["gaps", "größe"]
+    assert names("--drop", "nothing,same,gaps") == ["größe", "colour"]
+
+
+def test_the_same_seed_gives_the_same_model(run, flowers, tmp_path):
+    for name in ("a.oda", "b.oda"):
+        run("fit", flowers, "--target", "kind", "--seed", "3", "--model", tmp_path / name)
+    rows = [{k: v for k, v in row.items() if k != "kind"} for row in rows_of(50, seed=9)]
+    a, b = (annealed.load(tmp_path / name).predict_proba(rows) for name in ("a.oda", "b.oda"))
+    assert a.tobytes() == b.tobytes()
+
+
+def test_codes_can_be_taken_as_categories(run, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("zip,y\n" + "".join(f"{1010 + k % 3},{k % 2}\n" for k in range(60)))
+    done = run("fit", path, "--target", "y", "--categorical", "zip", "--json")
+    assert json.loads(done.stdout)["columns"][0]["categories"] == ["1010", "1011", "1012"]
+
+
+def test_rows_without_a_target_are_left_out_and_counted(run, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{k},{'' if k < 5 else k % 2}\n" for k in range(60)))
+    done = run("fit", path, "--target", "y", "--json", "--test", "0")
+    facts = json.loads(done.stdout)
+    assert facts["rows_without_target"] == 5 and facts["rows_learnt"] == 55
+    assert facts["rows_held_out"] == 0
+    assert "5 have no 'y' and were left out" in run("fit", path, "--target", "y").stdout
+
+
+def test_a_large_file_is_sampled_and_it_says_so(run, tmp_path):
+    path = tmp_path / "t.parquet"
+    x = np.random.default_rng(0).normal(size=5000)
+    parquet.write_table(pa.table({"x": x, "y": (x > 0).astype(int)}), path)
+    done = run("fit", path, "--target", "y", "--max-rows", "1000", "--json")
+    facts = json.loads(done.stdout)
+    assert facts["sampled"] and facts["rows"] == 5000
+    assert facts["rows_learnt"] + facts["rows_held_out"] == 1000
+    assert "drawn at random from 5,000" in run("fit", path, "--max-rows", "1000").stdout
+
+
+def test_without_preprocessing_numbers_stay_as_they_are(run, tmp_path):
+    path = tmp_path / "t.npz"
+    X = np.abs(np.random.default_rng(0).normal(size=(80, 2))) * [1, 1000] + 1
+    np.savez(path, X=X, y=np.arange(80) % 2)
+    options = ("fit", path, "--target", "y", "--preprocess", "none")
+    done = run(*options, "--model", tmp_path / "m.oda", "--json", "--test", "0")
+    assert json.loads(done.stdout)["standardized"] is False
+    model = annealed.load(tmp_path / "m.oda")
+    np.testing.assert_array_equal(model.codevectors_, model.estimator_.codevectors_)
+    done = run("fit", path, "--drop", "y", "--divergence", "i_divergence", "--json")
+    assert json.loads(done.stdout)["standardized"] is False
+
+
+def test_quiet_is_quiet_and_json_is_json(run, flowers, tmp_path):
+    done = run("fit", flowers, "--target", "kind", "--quiet", "--model", tmp_path / "m.oda")
+    assert done == Done(0, "", "") and (tmp_path / "m.oda").exists()
+
+
+# -- predict -------------------------------------------------------------------------------------
+
+
+def answers_in(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_predictions_are_those_of_the_model(run, model, flowers, tmp_path):
+    fitted = annealed.load(model)
+    rows = [
+        {k: (None if v == "" else v) for k, v in row.items() if k != "kind"} for row in rows_of()
+    ]
+    plain = answers_in(run("predict", model, flowers).stdout)
+    assert [row["prediction"] for row in plain] == fitted.predict(rows).tolist()
+    full = answers_in(run("predict", model, flowers, "--proba").stdout)
+    assert list(full[0]) == ["prediction", "p(iris)", "p(rose)"]
+    shares = [[float(row["p(iris)"]), float(row["p(rose)"])] for row in full]
+    np.testing.assert_allclose(shares, fitted.predict_proba(rows), rtol=1e-12)
+    done = run("predict", model, flowers, "--proba", "--out", tmp_path / "p.parquet")
+    assert done.stdout == f"400 rows: {tmp_path / 'p.parquet'}\n"
+    table = parquet.read_table(tmp_path / "p.parquet")
+    assert table.column("prediction").to_pylist() == fitted.predict(rows).tolist()
+    run("predict", model, flowers, "--out", tmp_path / "p.csv")
+    assert answers_in((tmp_path / "p.csv").read_text()) == plain
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.csv", "p.parquet"]
+
+
+def test_clusters_are_predicted(run, flowers, tmp_path):
+    options = ("--columns", "größe", "--n-clusters", "2", "--model", tmp_path / "c.oda")
+    run("fit", flowers, *options)
+    found = answers_in(run("predict", tmp_path / "c.oda", flowers, "--proba").stdout)
+    assert list(found[0]) == ["cluster", "p(0)", "p(1)"]
+    assert {row["cluster"] for row in found} == {"0", "1"}
+
+
+def test_columns_may_come_in_another_order_and_others_are_ignored(run, model, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("id,nothing,colour,größe,same,gaps\n1,,red,3,7,\n2,5,green,8,7,1\n")
+    done = run("predict", model, path)
+    assert done.returncode == 0 and len(answers_in(done.stdout)) == 2
+
+
+def test_a_model_saved_from_python_predicts_too(run, tmp_path):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    fitted = annealed.ODAClassifier(random_state=0).fit(X, (X[:, 0] > 0).astype(int))
+    annealed.save(fitted, tmp_path / "m.oda")
+    np.save(tmp_path / "x.npy", X)
+    found = answers_in(run("predict", tmp_path / "m.oda", tmp_path / "x.npy").stdout)
+    assert [int(row["prediction"]) for row in found] == fitted.predict(X).tolist()
+    np.save(tmp_path / "wide.npy", np.zeros((2, 3)))
+    done = run("predict", tmp_path / "m.oda", tmp_path / "wide.npy")
+    assert "has 3 columns, but the model was learnt from 2 columns" in done.stderr
+    annealed.save(annealed.ODAClassifier(), tmp_path / "new.oda")
+    done = run("predict", tmp_path / "new.oda", tmp_path / "x.npy")
+    assert (done.returncode, "has not learnt anything" in done.stderr) == (2, True)
+
+
+# -- inspect -------------------------------------------------------------------------------------
+
+
+def test_inspect_says_what_a_model_is(run, model):
+    facts = json.loads(run("inspect", model, "--json").stdout)
+    fitted = facts_of(model)
+    for name in ("type", "classes", "codevectors", "temperature", "levels", "chosen"):
+        assert facts[name] == fitted[name], name
+    assert facts["bytes"] == model.stat().st_size
+    assert facts["written_with"]["annealed"] == annealed.__version__
+    assert facts["parameters"] == {"random_state": 0}
+    assert next(column["name"] for column in facts["columns"]) == "größe"
+    text = run("inspect", model).stdout
+    for words in ("ODAClassifier", "2 of 'kind': iris, rose", "random_state=0", "größe", "level"):
+        assert words in text, words
+
+
+def test_inspect_of_other_models(run, tmp_path):
+    annealed.save(annealed.ODAClustering(3), tmp_path / "new.oda")
+    assert "has not learnt anything yet" in run("inspect", tmp_path / "new.oda").stdout
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    annealed.save(annealed.StochasticVQ(3, random_state=0).fit(X), tmp_path / "vq.oda")
+    facts = json.loads(run("inspect", tmp_path / "vq.oda", "--json").stdout)
+    assert facts["type"] == "StochasticVQ" and facts["codevectors"] == 3
+    assert run("inspect", tmp_path / "vq.oda").returncode == 0
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+BAD = "petal,y\n" + "".join(f"{k / 7:.3f},{k % 2}\n" for k in range(16)) + "abc,1\n" * 1
+FILES = {
+    "empty.csv": "",
+    "header.csv": "a,b\n",
+    "bad.csv": BAD + "".join(f"{k / 7:.3f},0\n" for k in range(99)),
+    "one.csv": "x,y\n" + "1,a\n2,a\n" * 20,
+    "price.csv": "x,y\n" + "".join(f"{k},{k / 3:.2f}\n" for k in range(90)),
+    "gone.csv": "x,y\n" + "1,\n2,\n" * 20,
+    "text.csv": "x,t,y\n" + "1,a,0\n2,b,1\n" * 20,
+    "gap.csv": "x,y\n" + "1,0\n,1\n" * 20,
+    "t.txt": "a\n",
+}
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "words"),
+    [
+        (1, "fit none.csv", "none.csv does not exist"),
+        (1, "fit one.csv --target x --model no/m.oda", "the folder .*no does not exist"),
+        (1, "fit one.csv --model .", "is a folder; give the name of a file in it"),
+        (2, "fit empty.csv", "empty.csv is empty"),
+        (2, "fit header.csv", "header.csv has names of columns, but no rows"),
+        (2, "fit t.txt", "its name must end in .csv"),
+        (2, "fit -", "standard input cannot be read twice"),
+        (2, "fit bad.csv --target y", "bad.csv, row 17, column 'petal': 'abc' is not a number"),
+        (2, "fit one.csv --target z", "one.csv has no column 'z'; its columns are 'x', 'y'"),
+        (2, "fit one.csv --drop z", "one.csv has no column 'z'"),
+        (2, "fit one.csv --drop x,y", "no column is left to learn from"),
+        (2, "fit one.csv --target y", "'y' has the same value in every row .a.: .* --target rows"),
+        (2, "fit price.csv --target y", "'y' looks like a quantity .0.33 is not a whole number"),
+        (2, "fit gone.csv --target y", "the target 'y' is missing in every row"),
+        (2, "fit text.csv --target y --preprocess none", "the columns 't' hold texts"),
+        (2, "fit gap.csv --target y --preprocess none", "column 'x': 20 cells are missing"),
+        (2, "fit gap.csv --preprocess maybe", "--preprocess must be auto or none"),
+        (2, "fit gap.csv --divergence l1", "--divergence must be one of squared_euclidean"),
+        (2, "fit gap.csv --n-clusters 0", "--n-clusters must be auto or a number"),
+        (2, "fit gap.csv --n-clusters two", "--n-clusters must be auto or a number"),
+        (2, "fit gap.csv --target y --n-clusters 2", "--n-clusters is for clusterings"),
+        (2, "fit gap.csv --test 1", "--test is a share of the rows"),
+        (2, "fit gap.csv --max-rows 0", "--max-rows must be at least 1"),
+        (2, "fit gap.csv --seed -1", "--seed must be a number from 0"),
+        (2, "fit gap.csv --categorical y --target y", "--categorical names 'y'"),
+        (2, "fit gap.csv --report r.html", "--report cannot write pages yet"),
+        (2, "fit", "(?i)missing argument"),
+        (2, "fit gap.csv --colour red", "(?i)no such option"),
+        (1, "predict none.oda gap.csv", "none.oda"),
+        (2, "predict gap.csv gap.csv", "gap.csv"),
+        (1, "predict MODEL none.csv", "none.csv does not exist"),
+        (2, "predict MODEL gap.csv", "no column 'größe', which the model was learnt with"),
+        (2, "predict MODEL gap.csv --out p.txt", "--out must end in .csv or .parquet"),
+        (2, "predict MODEL gap.csv --out gap.csv", "--out names the data itself"),
+        (1, "inspect none.oda", "none.oda"),
+        (2, "inspect gap.csv", "gap.csv"),
+    ],
+)
+def test_errors_are_one_line(run, files, model, monkeypatch, code, arguments, words):
+    monkeypatch.chdir(files)
+    done = run(*(model if word == "MODEL" else word for word in arguments.split()))
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert done.stderr.startswith("annealed: ") and done.stderr.count("\n") == 1
+    with pytest.raises(ValueError, match=words):
+        raise ValueError(done.stderr)
+
+
+def test_a_cell_that_is_no_number_is_named_by_predict(run, model, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("größe,colour,gaps,same,nothing\n3,red,,7,\ntall,red,,7,\n")
+    done = run("predict", model, path, "--out", tmp_path / "p.csv")
+    assert done.returncode == 2
+    assert "new.csv, row 2, column 'größe': 'tall' is not a number" in done.stderr
+    assert not (tmp_path / "p.csv").exists() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_debug_shows_the_traceback(files):
+    done = in_a_process("fit", files / "empty.csv", "--debug")
+    assert done.returncode == 1 and b"Traceback" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_said_before_the_work(run, flowers, tmp_path):
+    tmp_path.chmod(0o500)
+    done = run("fit", flowers, "--target", "kind", "--model", tmp_path / "m.oda")
+    assert done.returncode == 1 and "permission denied" in done.stderr
+
+
+def test_help_names_every_command_and_option(run):
+    text = run("--help").stdout
+    assert all(name in text for name in ("fit", "predict", "inspect", "reproduce", "datasets"))
+    text = run("fit", "--help").stdout
+    assert all(name in text for name in ("--target", "--model", "--max-rows", "--categorical"))
+
+
+# -- as a program --------------------------------------------------------------------------------
+
+
+def test_a_reader_that_has_had_enough_is_no_error(model, flowers):
+    command = f"{sys.executable} -m annealed predict {model} {flowers} | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=100)
+    assert done.stdout == "prediction\n" and done.stderr == ""
+
+
+def test_one_command_is_enough_for_the_adult_data(data_folder):
+    path = data_folder / "adult.csv.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not here (see ../shared/data/README.md)")
+    done = in_a_process("fit", path, "--target", "target", "--json")
+    facts = json.loads(done.stdout)
+    assert done.stderr == b""
+    # Three quarters are of one class; a forest on indicators reaches 85 to 86 %.
+    assert facts["score"]["accuracy"] > 0.845
+    assert sum(column["kind"] == "category" for column in facts["columns"]) == 8
+
+
+PEAK = """
+import resource, runpy, sys
+sys.argv = ["annealed", *sys.argv[1:]]
+try:
+    runpy.run_module("annealed", run_name="__main__")
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
+def test_memory_of_fit_and_predict_does_not_grow_with_the_file(tmp_path):
+    """Ten times the rows, 70 MB of numbers more, may take 35 MB more."""
+    rng = np.random.default_rng(0)
+    peaks = {}
+    for name, blocks in (("small", 2), ("large", 20)):
+        path = tmp_path / f"{name}.parquet"
+        schema = pa.schema([(f"x{k}", pa.float64()) for k in range(10)])
+        with parquet.ParquetWriter(path, schema) as writer:
+            for _ in range(blocks):
+                block = rng.normal(size=(50_000, 10))
+                writer.write_table(pa.table({f"x{k}": block[:, k] for k in range(10)}))
+        options = ["--n-clusters", "2", "--max-rows", "2000", "--model", tmp_path / "m.oda"]
+        predict = ["predict", tmp_path / "m.oda", path, "--out", tmp_path / "p.parquet"]
+        for command in (["fit", path, *options], predict):
+            done = subprocess.run(
+                [sys.executable, "-c", PEAK, *map(str, command)], capture_output=True, text=True,
+                timeout=300,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            peaks[command[0], name] = int(done.stderr.split()[-1]) / 1024
+    assert peaks["fit", "large"] < peaks["fit", "small"] + 35, peaks
+    assert peaks["predict", "large"] < peaks["predict", "small"] + 35, peaks

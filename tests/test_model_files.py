@@ -1,0 +1,435 @@
+"""Model files themselves: old ones, damaged ones, hostile ones; how they are written and locked."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import forging
+import numpy as np
+import pytest
+import stored_models
+from numpy.testing import assert_allclose
+
+import annealed
+from annealed import ModelFileError, ODAClustering
+from annealed.persistence import Checkpoint, CheckpointInUseError, describe, files
+from annealed.persistence.kinds import KINDS
+
+STORED = sorted(stored_models.FOLDER.glob("*.oda"))
+X, Y = stored_models.rows(600)
+
+
+@pytest.fixture
+def model():
+    return ODAClustering(2, **stored_models.SMALL).partial_fit(X[:300])
+
+
+@pytest.fixture
+def saved(tmp_path, model):
+    annealed.save(model, tmp_path / "model.oda")
+    return tmp_path / "model.oda"
+
+
+# -- files of this and earlier versions --------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_stored_files_load_and_answer_as_recorded(path):
+    version = path.name.split("-")[0]
+    recorded = json.loads((stored_models.FOLDER / f"{version}-answers.json").read_text())
+    model = annealed.load(path)
+    if recorded[path.name] is None:
+        assert not model.__sklearn_is_fitted__()
+        return
+    said = stored_models.answers(model)
+    assert list(said) == list(recorded[path.name])
+    for name, values in said.items():
+        if name == "predict":
+            assert values == recorded[path.name][name]
+        else:  # bits are those of one instruction set
+            assert_allclose(values, recorded[path.name][name], rtol=1e-9, atol=1e-12)
+
+
+def test_stored_files_are_small_and_of_every_estimator():
+    assert max(path.stat().st_size for path in STORED) < 20_000
+    names = {describe(path)["estimator"] for path in STORED}
+    assert names == {name for name, kind in KINDS.items() if hasattr(kind.cls, "get_params")}
+
+
+def test_stored_files_go_on_learning():
+    for path in STORED:
+        model = annealed.load(path)
+        if hasattr(model, "partial_fit"):
+            labels = np.array(["ja", "nein"])[Y] if "ja" in getattr(model, "classes_", []) else Y
+            model.partial_fit(np.abs(X) + 0.5, labels)
+
+
+# -- readable by others ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_other_readers_of_safetensors_open_our_files(path):
+    from safetensors import safe_open
+    from safetensors.numpy import load_file
+
+    arrays = load_file(path)
+    with safe_open(path, "np") as file:
+        texts = file.metadata()
+        assert set(file.keys()) == set(arrays)
+    header = json.loads(texts["annealed"], parse_constant=pytest.fail)
+    assert texts["format"] == "annealed" and header["format"] == 1
+    # Every array the model names is there, and no other.
+    named = set()
+
+    def walk(node):
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if key in ("array", "stack", "text", "numbers", "tuples"):
+                    named.add(value)
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk([header["model"], header["divergences"], header["answer"]])
+    assert named == set(arrays)
+
+
+def test_the_documented_way_to_read_a_level(tmp_path):
+    from safetensors.numpy import load_file
+
+    model = ODAClustering(3, random_state=0).fit(X)
+    annealed.save(model, tmp_path / "model.oda")
+    arrays = load_file(tmp_path / "model.oda")
+    lengths = arrays["_annealer.classes.0.levels.book.mu.lengths"]
+    mu = np.split(arrays["_annealer.classes.0.levels.book.mu"], np.cumsum(lengths)[:-1])
+    for level, codevectors in zip(model.path_, mu, strict=True):
+        assert (level.codevectors == codevectors).all()
+
+
+def predicted_elsewhere(path, rows):
+    """Probabilities by docs/model-files.md alone: no annealed, only a file and two divergences."""
+    from safetensors import safe_open
+
+    with safe_open(path, "np") as file:
+        header = json.loads(file.metadata()["annealed"])
+        answer = header["answer"]["map"]
+
+        def part(name, otherwise):
+            node = answer.get(name)
+            if isinstance(node, dict):
+                return file.get_tensor(node["array"])
+            return otherwise if node is None else node
+
+        mu = part("codevectors", None)
+        divergence = header["divergences"][answer["divergence"]["divergence"]]
+        weights = part("relevances", np.ones(mu.shape[1]))
+        if divergence["name"] == "mahalanobis":
+            gap = rows[:, None] - mu
+            d = (gap @ file.get_tensor(divergence["matrix"]["array"]) * gap).sum(axis=2)
+        else:
+            x = rows[:, None]
+            terms = {
+                "squared_euclidean": lambda: (x - mu) ** 2,
+                "i_divergence": lambda: x * np.log(x / mu) - x + mu,
+                "itakura_saito": lambda: x / mu - np.log(x / mu) - 1,
+            }
+            d = terms[divergence["name"]]() @ weights
+        T = answer["temperature"]
+        if T == 0:
+            p = (np.arange(len(mu)) == d.argmin(axis=1)[:, None]).astype(float)
+        else:
+            exponent = part("bias", np.zeros(len(mu))) - part("sharpness", np.ones(len(mu))) * d / T
+            p = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        classes = part("classes", np.arange(len(mu)))
+        shares = p @ (classes[:, None] == np.arange(classes.max() + 1))
+        shares = (shares / shares.sum(axis=1, keepdims=True)) ** part("calibration", 1.0)
+        return shares / shares.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_a_file_is_enough_to_predict_with_in_another_language(path):
+    if "unfitted" in path.name:
+        return
+    model, rows = annealed.load(path), np.abs(X) + 0.5
+    shares = predicted_elsewhere(path, rows)
+    if hasattr(model, "predict_proba"):
+        assert_allclose(shares, model.predict_proba(rows), atol=1e-9)
+    labels = shares.argmax(axis=1)
+    if hasattr(model, "classes_"):
+        labels = model.classes_[labels]
+    assert (labels == model.predict(rows)).all()
+
+
+def test_the_checksum_is_the_documented_one(saved):
+    import hashlib
+
+    raw = saved.read_bytes()
+    n = int.from_bytes(raw[:8], "little")
+    digits = json.loads(raw[8 : 8 + n])["__metadata__"]["sha256"]
+    assert hashlib.sha256(raw.replace(digits.encode(), b"0" * 64)).hexdigest() == digits
+
+
+def test_the_header_tells_what_is_in_a_file(tmp_path, saved):
+    import pandas as pd
+
+    about = describe(saved)
+    assert about["estimator"] == "ODAClustering" and about["format"] == 1
+    assert about["libraries"]["numpy"] == np.__version__
+    assert about["summary"]["fitted"] and about["summary"]["n_features"] == 2
+    frame = pd.DataFrame(X, columns=["height", "width"])
+    named = annealed.ODAClassifier(random_state=0).fit(frame, np.array(["no", "yes"])[Y])
+    annealed.save(named, tmp_path / "named.oda")
+    summary = describe(tmp_path / "named.oda")["summary"]
+    assert summary["feature_names_in"] == ["height", "width"]
+    assert summary["classes"] == ["no", "yes"]
+    assert summary["n_codevectors"] == len(named.codevectors_)
+
+
+# -- damaged and hostile files -----------------------------------------------------------------
+
+
+def test_damaged_and_hostile_files_are_refused_cleanly(tmp_path):
+    hostile = tmp_path / "hostile"
+    hostile.mkdir()
+    for k, (name, raw) in enumerate(forging.hostile(STORED[0].read_bytes()).items()):
+        (hostile / f"{k:02} {name}").write_bytes(raw)
+    program = Path(forging.__file__)
+    run = subprocess.run(
+        [sys.executable, program, stored_models.FOLDER, hostile, "10000", "20260101"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-3000:]
+    result = json.loads(run.stdout)
+    assert result["wrong"] == []
+    # Damage is always seen. A forger with the right checksum may change a number to another.
+    assert result["refused"] > 7000 and result["hostile"] > 40
+    assert result["refused"] + result["loaded"] == 10_000 + result["hostile"]
+    assert result["kilobytes"] < 50_000
+    assert not (tmp_path / "executed").exists()
+
+
+def test_hostile_files_do_not_load():
+    for name, raw in forging.hostile(STORED[0].read_bytes()).items():
+        with pytest.raises(ModelFileError):
+            load_bytes(raw, name)
+
+
+def load_bytes(raw, name="model"):
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.oda"
+        path.write_bytes(raw)
+        return annealed.load(path)
+
+
+def test_every_single_flipped_byte_is_seen(saved):
+    raw = saved.read_bytes()
+    rng = np.random.default_rng(0)
+    for at in rng.choice(len(raw), 300, replace=False).tolist():
+        changed = bytearray(raw)
+        changed[at] ^= 1 << int(rng.integers(8))
+        with pytest.raises(ModelFileError):
+            load_bytes(bytes(changed))
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"", "it holds 0 bytes"),
+        (b"height,width\n1.0,2.0\n" * 99, "some other kind of file"),
+        ((2).to_bytes(8, "little") + b"{}", "not written by annealed.save"),
+    ],
+)
+def test_messages_say_what_a_file_is_not(tmp_path, raw, reason):
+    path = tmp_path / "other.oda"
+    path.write_bytes(raw)
+    with pytest.raises(ModelFileError, match=reason) as caught:
+        annealed.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_newer_format_says_to_update(tmp_path, saved):
+    entries, header, data = forging.take_apart(saved.read_bytes())
+    saved.write_bytes(forging.put_together(entries, header | {"format": 3}, data))
+    with pytest.raises(
+        ModelFileError, match=r"format 3, this one reads up to 1\): update annealed"
+    ):
+        annealed.load(saved)
+    header["model"]["fields"]["new_"] = 1
+    saved.write_bytes(forging.put_together(entries, header, data))
+    with pytest.raises(ModelFileError, match=r"ODAClustering\.new_.*update annealed"):
+        annealed.load(saved)
+
+
+def test_fields_of_later_versions_have_defaults(saved):
+    """A parameter that did not exist when a file was written takes its default."""
+    entries, header, data = forging.take_apart(saved.read_bytes())
+    del header["model"]["fields"]["parameters"]["map"]["alpha_min"]
+    saved.write_bytes(forging.put_together(entries, header, data))
+    assert annealed.load(saved).alpha_min == 0.0
+
+
+def test_no_such_file_and_no_file_at_all(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        annealed.load(tmp_path / "none.oda")
+    with pytest.raises(ModelFileError, match="not an ordinary file"):
+        annealed.load(tmp_path)
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+def test_permissions_are_the_users(tmp_path, model):
+    old = os.umask(0o027)
+    try:
+        annealed.save(model, tmp_path / "new.oda")
+        assert (tmp_path / "new.oda").stat().st_mode & 0o777 == 0o640
+        (tmp_path / "new.oda").chmod(0o604)
+        annealed.save(model, tmp_path / "new.oda")
+        assert (tmp_path / "new.oda").stat().st_mode & 0o777 == 0o604
+    finally:
+        os.umask(old)
+
+
+def test_a_link_goes_on_pointing_where_it_did(tmp_path, model):
+    (tmp_path / "link.oda").symlink_to(tmp_path / "real.oda")
+    annealed.save(model, tmp_path / "link.oda")
+    assert (tmp_path / "link.oda").is_symlink() and (tmp_path / "real.oda").is_file()
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_failed_write_leaves_the_old_file(saved, model, monkeypatch, reason, call):
+    before = saved.read_bytes()
+
+    def fail(*_):
+        raise OSError(reason, os.strerror(reason))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files.os, call, fail)
+        with pytest.raises(OSError, match=r"could not be written.*before is untouched") as caught:
+            annealed.save(model.partial_fit(X), saved)
+    assert caught.value.errno == reason and caught.value.filename == str(saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_full_disk_leaves_the_old_file(saved):
+    """For real: the system lets the process write no more than a few bytes to a file."""
+    before = saved.read_bytes()
+    program = f"""
+import resource, annealed
+model = annealed.load({str(saved)!r})
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    annealed.save(model, {str(saved)!r})
+except OSError as error:
+    print(error)
+try:
+    annealed.persistence.Checkpoint({str(saved)!r}).__enter__()
+except OSError as error:
+    print(error)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    first, second = run.stdout.splitlines()
+    assert "could not be written" in first and str(saved) in first
+    assert "could not be written" in second
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_places_that_cannot_be_written_to(tmp_path, model, saved):
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        annealed.save(model, tmp_path / "none" / "model.oda")
+    with pytest.raises(IsADirectoryError, match="this is a folder"):
+        annealed.save(model, tmp_path)
+    with pytest.raises(NotADirectoryError, match="is a file, not a folder"):
+        annealed.save(model, saved / "model.oda")
+    with pytest.raises(OSError, match="not an ordinary file"):
+        annealed.save(model, "/dev/null")
+    with pytest.raises(FileNotFoundError), Checkpoint(tmp_path / "none" / "model.oda"):
+        pass
+
+
+# -- checkpoints -------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_holds_a_model_and_what_goes_with_it(tmp_path, model):
+    path = tmp_path / "stream.oda"
+    with Checkpoint(path) as checkpoint:
+        assert checkpoint.load() is None
+        assert not path.exists()
+        extra = {"consumed": 300, "source": "a.csv", "seen": [1, 2.5, None, {"a": float("inf")}]}
+        checkpoint.save(model, **extra)
+        assert checkpoint.load()[1] == extra
+    assert [file.name for file in tmp_path.iterdir()] == ["stream.oda"]
+    assert (annealed.load(path).predict(X) == model.predict(X)).all()
+    assert describe(path)["extra"] == extra
+    with pytest.raises(ValueError, match="not open"):
+        checkpoint.save(model)
+    with Checkpoint(path) as checkpoint, pytest.raises(ValueError, match="must be numbers, text"):
+        checkpoint.save(model, rows=X)
+
+
+def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path, model):
+    path = tmp_path / "stream.oda"
+    program = f"""
+from annealed.persistence import Checkpoint
+with Checkpoint({str(path)!r}):
+    print("open", flush=True)
+    input()
+"""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout.readline() == "open\n"
+        with pytest.raises(CheckpointInUseError, match=f"in use by process {holder.pid}"):
+            Checkpoint(path).__enter__()
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.communicate()
+    with Checkpoint(path) as checkpoint:  # what the killed one left lying about stops nobody
+        checkpoint.save(model)
+        with pytest.raises(CheckpointInUseError, match=f"process {os.getpid()}"), Checkpoint(path):
+            pass
+    assert [file.name for file in tmp_path.iterdir()] == ["stream.oda"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_any_moment_the_file_is_whole(tmp_path, model, seed):
+    path = tmp_path / "stream.oda"
+    annealed.save(model, tmp_path / "start.oda")
+    program = f"""
+import annealed
+from annealed.persistence import Checkpoint
+model = annealed.load({str(tmp_path / "start.oda")!r})
+with Checkpoint({str(path)!r}) as checkpoint:
+    n = 0
+    while True:
+        n += 1
+        checkpoint.save(model, consumed=n)
+        print(n, flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    rng = np.random.default_rng(seed)
+    told = 0
+    for _ in range(int(rng.integers(5, 40))):
+        told = int(process.stdout.readline())
+    process.kill()
+    told = max([told, *(int(line) for line in process.communicate()[0].splitlines() if line)])
+    with Checkpoint(path) as checkpoint:
+        again, extra = checkpoint.load()
+    assert extra["consumed"] in (told, told + 1)
+    assert (again.predict(X) == model.predict(X)).all()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["start.oda", "stream.oda"]

@@ -1,0 +1,209 @@
+"""Preprocessing and an estimator as one model."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import cross_val_score
+
+from annealed import LVQClassifier, ODAClassifier, ODAClustering, TablePreprocessor, TabularModel
+from annealed.targets import classes_in, names_in, take_out
+
+QUICK = ODAClassifier(level="last", fine_tune=None, random_state=0)
+
+
+def flowers(n=300, seed=0):
+    """Records of two numbers and a text, with a kind that all three tell something about."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(3, size=n)
+    length = np.array([10.0, 20.0, 20.0])[kind] + rng.normal(size=n)
+    width = np.array([0.1, 0.1, 0.4])[kind] + 0.02 * rng.normal(size=n)
+    colour = np.array(["red", "blue", "white"])[np.where(rng.random(n) < 0.9, kind, 0)]
+    rows = [
+        {"length": float(a), "width": None if k % 17 == 0 else float(b), "colour": str(c)}
+        for k, (a, b, c) in enumerate(zip(length, width, colour, strict=True))
+    ]
+    return rows, np.array(["rose", "iris", "lily"])[kind]
+
+
+ROWS, KINDS = flowers()
+MODEL = TabularModel(QUICK).fit(ROWS, KINDS)
+
+
+def test_it_is_the_preprocessing_followed_by_the_estimator():
+    rows = TablePreprocessor().fit(ROWS).transform(ROWS)
+    inner = clone(QUICK).fit(rows, KINDS)
+    np.testing.assert_array_equal(MODEL.predict_proba(ROWS), inner.predict_proba(rows))
+    np.testing.assert_array_equal(MODEL.transform(ROWS), inner.transform(rows))
+    assert MODEL.score(ROWS, KINDS) == inner.score(rows, KINDS) > 0.95
+    assert MODEL.path_.temperatures.tolist() == inner.path_.temperatures.tolist()
+    assert MODEL.classes_.tolist() == ["iris", "lily", "rose"]
+
+
+def test_codevectors_come_in_the_units_of_the_table():
+    names = MODEL.feature_names_out_.tolist()
+    assert names == ["length", "width", "colour=blue", "colour=red", "colour=white"]
+    roses = MODEL.codevectors_[MODEL.codevector_labels_ == "rose"]
+    assert (abs(roses[:, 0] - 10) < 4).all()
+    shares = MODEL.codevectors_[:, 2:]
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-9)
+
+
+def test_one_record_is_answered_as_a_table_of_one():
+    for row, label, shares in zip(
+        ROWS[:20], MODEL.predict(ROWS[:20]), MODEL.predict_proba(ROWS[:20]), strict=True
+    ):
+        backwards = dict(reversed(row.items()))
+        assert MODEL.predict_one(backwards) == label
+        assert list(MODEL.predict_proba_one(backwards)) == MODEL.classes_.tolist()
+        np.testing.assert_allclose(list(MODEL.predict_proba_one(row).values()), shares, atol=1e-12)
+
+
+def test_the_target_can_be_named():
+    rows = [row | {"kind": str(kind)} for row, kind in zip(ROWS, KINDS, strict=True)]
+    named = TabularModel(QUICK).fit(rows, "kind")
+    assert named.target_name_ == "kind"
+    np.testing.assert_array_equal(named.predict_proba(rows), MODEL.predict_proba(ROWS))
+    np.testing.assert_array_equal(named.predict_proba(ROWS), MODEL.predict_proba(ROWS))
+    assert named.score(rows, "kind") == MODEL.score(ROWS, KINDS)
+    assert named.predict_one(rows[0]) == MODEL.predict_one(ROWS[0])
+    with pytest.raises(ValueError, match="row 1, column 'kind': the target is missing"):
+        TabularModel(QUICK).fit([rows[0], rows[1] | {"kind": None}], "kind")
+    with pytest.raises(ValueError, match="no column 'sort'; the columns are 'length', 'width'"):
+        TabularModel(QUICK).fit(rows, "sort")
+    with pytest.raises(ValueError, match="the columns of X have no names"):
+        TabularModel(QUICK).fit(np.zeros((3, 2)), "kind")
+
+
+def test_every_make_of_table_gives_the_same_model():
+    pd = pytest.importorskip("pandas", exc_type=ImportError)
+    pl = pytest.importorskip("polars", exc_type=ImportError)
+    pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+    rows = [row | {"kind": str(kind)} for row, kind in zip(ROWS, KINDS, strict=True)]
+    for make in (pd.DataFrame, pl.DataFrame, pa.Table.from_pylist):
+        table = make(rows)
+        assert names_in(table) == ["length", "width", "colour", "kind"]
+        model = TabularModel(QUICK).fit(table, "kind")
+        np.testing.assert_array_equal(model.predict_proba(table), MODEL.predict_proba(ROWS))
+    structured = np.array([(1.0, "a")], dtype=[("x", float), ("y", "U1")])
+    rest, y = take_out(structured, "y")
+    assert rest.dtype.names == ("x",) and y.tolist() == ["a"]
+    assert take_out({"x": [1.0], "y": ["a"]}, "y")[0] == {"x": [1.0]}
+
+
+def test_without_a_target_it_clusters():
+    model = TabularModel().fit(ROWS)
+    assert isinstance(model.estimator_, ODAClustering)
+    assert model.cluster_centers_.shape == (model.n_clusters_, 5)
+    assert set(model.predict(ROWS)) == set(range(model.n_clusters_))
+    assert model.predict_proba_one(ROWS[0]).keys() == set(range(model.n_clusters_))
+    assert isinstance(TabularModel().fit(ROWS, KINDS).estimator_, ODAClassifier)
+
+
+@settings(max_examples=8)
+@given(cuts=st.lists(st.integers(1, 599), max_size=4))
+def test_any_cut_of_a_stream_gives_the_same_bits(cuts):
+    rows, y = flowers(600, seed=1)
+    whole, pieces = TabularModel(QUICK), TabularModel(QUICK)
+    whole.partial_fit(rows, y)
+    edges = sorted({0, 600, *cuts})
+    for a, b in itertools.pairwise(edges):
+        pieces.partial_fit(rows[a:b], y[a:b])
+    assert pieces.predict_proba(rows).tobytes() == whole.predict_proba(rows).tobytes()
+    assert pieces.codevectors_.tobytes() == whole.codevectors_.tobytes()
+
+
+def test_learning_one_by_one_is_learning_a_stream():
+    rows, y = flowers(400, seed=2)
+    whole, singles = TabularModel(QUICK).partial_fit(rows, y), TabularModel(QUICK)
+    for row, label in zip(rows, y, strict=True):
+        singles.learn_one(row, label)
+    assert singles.predict_proba(rows).tobytes() == whole.predict_proba(rows).tobytes()
+
+
+def test_a_stream_is_learnt():
+    rows, y = flowers(4000, seed=3)
+    model = TabularModel(QUICK).partial_fit(rows[:3000], y[:3000])
+    assert model.score(rows[3000:], y[3000:]) > 0.95
+
+
+def test_a_refused_record_teaches_nothing():
+    rows, y = flowers(300, seed=4)
+    model = TabularModel(QUICK).partial_fit(rows, y)
+    before = model.predict_proba(rows).tobytes()
+    for call in (
+        lambda: model.learn_one(rows[0] | {"new": 1}, "rose"),
+        lambda: model.learn_one(rows[0], None),
+        lambda: model.partial_fit([rows[0], rows[1] | {"length": "tall"}], ["rose", "iris"]),
+        lambda: model.partial_fit(rows[:2], ["rose"]),
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011
+            call()
+        assert model.predict_proba(rows).tobytes() == before
+
+
+def test_it_keeps_scikit_learns_conventions():
+    model = TabularModel(ODAClassifier(gamma=0.7), max_categories=5)
+    twin = clone(model.set_params(estimator__gamma=0.6))
+    assert twin.estimator.gamma == 0.6 and twin.max_categories == 5
+    assert is_classifier(model) and not is_classifier(TabularModel(ODAClustering()))
+    assert MODEL.estimator is QUICK and not hasattr(QUICK, "classes_")
+    assert not hasattr(TabularModel(), "path_") and not hasattr(TabularModel(), "n_features_in_")
+    assert not hasattr(TabularModel(LVQClassifier()), "score_samples")
+    assert MODEL.n_features_in_ == 3
+    assert MODEL.feature_names_in_.tolist() == ["length", "width", "colour"]
+    assert not hasattr(MODEL, "cluster_centers_")
+    assert "TabularModel" in repr(MODEL)
+
+
+def test_copies_and_pickles_answer_alike():
+    for twin in (copy.deepcopy(MODEL), pickle.loads(pickle.dumps(MODEL))):
+        np.testing.assert_array_equal(twin.predict_proba(ROWS), MODEL.predict_proba(ROWS))
+
+
+def test_it_can_be_cross_validated():
+    pd = pytest.importorskip("pandas", exc_type=ImportError)
+    scores = cross_val_score(TabularModel(QUICK), pd.DataFrame(ROWS), KINDS, cv=3)
+    assert scores.min() > 0.9
+
+
+def test_another_granularity_without_another_fit():
+    coarse = MODEL.at(n_codevectors=3)
+    assert len(coarse.codevectors_) == 3
+    assert coarse.codevectors_.shape[1] == MODEL.codevectors_.shape[1]
+
+
+def test_baselines_learn_from_tables_too():
+    model = TabularModel(LVQClassifier(random_state=0)).fit(ROWS, KINDS)
+    assert model.score(ROWS, KINDS) > 0.9
+
+
+# -- targets -------------------------------------------------------------------------------------
+
+
+def test_classes_keep_what_they_are():
+    assert classes_in(["1", "0", "1"], "t").tolist() == [1, 0, 1]
+    assert classes_in([1.0, 0.0], "t").tolist() == [1, 0]
+    assert classes_in(["1", "no"], "t").tolist() == ["1", "no"]
+    assert classes_in([True, False], "t").dtype == bool
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["a", "a"], r"'t' has the same value in every row \(a\)"),
+        ([1.5, 2.0], r"'t' looks like a quantity \(1.5 is not a whole number\)"),
+        (list(range(51)), r"'t' looks like a quantity \(51 different numbers\)"),
+        ([f"name {k}" for k in range(200)], "200 different values in 200 rows"),
+    ],
+)
+def test_a_target_that_is_no_class_is_said_to_be_none(cells, words):
+    with pytest.raises(ValueError, match=words):
+        classes_in(cells, "t")
