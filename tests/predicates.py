@@ -115,7 +115,8 @@ def valid_choice(est):
     np.testing.assert_allclose(relevances.mean(), 1.0, rtol=1e-9)
     if est.chosen_ is None:
         assert est.candidates_ == ()
-        np.testing.assert_array_equal(relevances, 1.0)
+        if est._tutor is None or not est._tutor.racing:  # else whoever leads the race answers
+            np.testing.assert_array_equal(relevances, 1.0)
         return True
     assert est.chosen_ in est.candidates_
     if getattr(est, "_fixed", None) is None:  # what at(...) gives keeps the record of the choice

@@ -31,7 +31,7 @@ from annealed.finetune import (
 )
 from annealed.kernels import online, reference
 from annealed.path import Level
-from annealed.race import LENGTH
+from annealed.race import LENGTH, SURVIVORS
 from annealed.selection import Judge
 
 # Arithmetic of our own: left out where other versions of the dependencies are tried.
@@ -697,11 +697,11 @@ def fed(model, X, y, cuts=(), w=None, reads=False):
 
 
 def race_begins(X, y, **parameters):
-    """How many rows of the stream are learnt when the race begins."""
+    """How many rows of the stream are learnt when the race at the end of the ladder begins."""
     model = ODAClassifier(**parameters)
     for k in range(0, len(X), 100):
         model.partial_fit(X[k : k + 100], y[k : k + 100])
-        if model._tutor is not None:
+        if model._tutor.ladders:
             assert model._tutor.racing
             return k
     raise AssertionError("the stream is too short for a race")
@@ -744,7 +744,7 @@ def test_a_model_pickled_or_copied_in_the_race_goes_on_identically(fine_tune):
     parameters = SHORT | {"fine_tune": fine_tune}
     middle = race_begins(X, y, **parameters) + LENGTH // 2 + 3
     half = fed(ODAClassifier(**parameters), X[:middle], y[:middle])
-    assert half._tutor.racing and half.candidates_ == () and half.chosen_ is None
+    assert half._tutor.racing and half._tutor.ladders == 1
     before = half.predict_proba(X[:50])
     for twin in (pickle.loads(pickle.dumps(half)), deepcopy(half)):
         fed(twin, X[middle:], y[middle:])
@@ -759,7 +759,7 @@ def test_an_error_at_the_end_of_the_race_leaves_the_model_as_it_was():
     broken = [True]
 
     def score(estimator, rows, labels):
-        if broken:
+        if broken and len(labels) > LENGTH // 2:  # not those on the way
             raise RuntimeError("no score today")
         return accuracy_score(labels, estimator.predict(rows))
 
@@ -781,11 +781,7 @@ def test_after_the_race_the_best_candidate_predicts_and_goes_on_learning():
     assert not model._tutor.racing
     assert model.chosen_ in model.candidates_
     assert model.chosen_.score == max(c.score for c in model.candidates_)
-    sizes = {c.n_codevectors for c in model.candidates_}
-    assert min(sizes) == 2 and max(sizes) == model.path_[-1].n_codevectors
-    for K in sizes:  # as annealed, and fine-tuned in three ways
-        assert [c.steps == 0 for c in model.candidates_ if c.n_codevectors == K].count(True) == 1
-        assert len([c for c in model.candidates_ if c.n_codevectors == K]) == 4
+    assert 1 < len(model.candidates_) <= SURVIVORS + 2
     assert np.isnan([level.score for level in model.path_]).all()
     further = fed(deepcopy(model), X[:500], y[:500])
     assert further.candidates_ == model.candidates_

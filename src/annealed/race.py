@@ -53,10 +53,13 @@ class Race:
         One that only tests has rate 0.
     length : int
         Samples until it is over.
+    guest : bool
+        The first runner may lead, but not win: it has learnt so much longer than the others that
+        it would, although they will be better.
     """
 
-    def __init__(self, runners: list[Tuning], length: int = LENGTH) -> None:
-        self.runners, self.length = runners, length
+    def __init__(self, runners: list[Tuning], length: int = LENGTH, guest: bool = False) -> None:
+        self.runners, self.length, self.guest = runners, length, guest
         self.seen = 0
         self.leader: int | None = None
         self.answers: list[list[Array]] = [[] for _ in runners]
@@ -98,9 +101,8 @@ class Race:
         self.leader = int(np.argmax(marks))
         if self.seen == CUT_AT < self.length:
             marks = [score for score, _, _ in self._marks(HEAD_START, score)]
-            kept = np.sort(np.argsort(-np.array(marks), kind="stable")[:SURVIVORS]).tolist()
-            if self.leader not in kept:
-                kept.append(self.leader)
+            best = np.argsort(-np.array(marks), kind="stable")[:SURVIVORS].tolist()
+            kept = sorted({0, self.leader, *best})
             self.runners = [self.runners[k] for k in kept]
             self.answers = [self.answers[k] for k in kept]
             self.leader = kept.index(self.leader)
@@ -109,6 +111,8 @@ class Race:
         """The winner's place, what the runners achieved, and the winner's calibration."""
         start = min(HEAD_START, self.seen // 4)
         marks = self._marks(start, score)
+        if self.guest and len(self.runners) > 1:
+            del self.runners[0], self.answers[0], marks[0]
         best = int(np.argmax([score for score, _, _ in marks]))
         candidates = tuple(
             Candidate(runner.start.level.n_codevectors, *runner.fits, runner.steps, *mark)
@@ -208,7 +212,8 @@ class Tutor:
             self.ladders = annealer.ladders
             self.hold(annealer, log_prior(), LENGTH)
         else:
-            self.due *= 2
+            while self.due <= self.since:
+                self.due *= 2
             if not annealer.finished and self.lessons.method is not None:
                 self.hold(annealer, log_prior(), min(self.since, LENGTH))
 
@@ -234,8 +239,10 @@ class Tutor:
                     method(divergence, start, n, geometry, fits, window=self.lessons.window)
                     for fits in self.lessons.fits
                 ]
-        self.race, self.factor = Race(runners, length), class_factors(annealer, log_prior)
+        guest = leads and annealer.finished
+        self.race, self.factor = Race(runners, length, guest), class_factors(annealer, log_prior)
         self.race.leader = 0 if leads else None
+        self.candidates, self.chosen = (), None  # until it is over
 
     def changed(self, annealer: Annealer, log_prior: Array) -> None:
         """The stream has changed: race again from the levels known, before they are reheated."""

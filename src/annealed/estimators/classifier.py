@@ -509,12 +509,6 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         posterior = model.posterior(self._annealer.divergence, rows, n)
         return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
 
-    def _alarmed(self) -> None:
-        if self._annealer.finished:
-            super()._alarmed()
-        elif self._tutor is not None:
-            self._tutor.changed(self._annealer, self._log_prior())
-
     def _reheat(self, temperature: float) -> None:
         if self._tutor is not None:
             self._tutor = self._tutor.copy()

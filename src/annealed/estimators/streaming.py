@@ -223,8 +223,8 @@ class StreamingEstimator(AnnealingEstimator):
             begin = stop
 
     def _alarmed(self) -> None:
-        """Losses have risen: start again from the top, unless that is still under way."""
-        if self._annealer.top is not None and self._annealer.finished:
+        """Losses have risen: start again from the top."""
+        if self._annealer.top is not None:
             self._reheat(self._annealer.top)
 
     @all_or_nothing

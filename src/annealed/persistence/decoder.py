@@ -102,7 +102,10 @@ class Decoder:
             return np.str_(value)
         for dtype, name in NAMES.items():
             if name == kind and isinstance(value, (bool, int, float)):
-                scalar: np.generic = dtype.type(value)
+                try:
+                    scalar: np.generic = dtype.type(value)
+                except (OverflowError, ValueError):
+                    raise MalformedError("a number does not fit its type") from None
                 return scalar
         raise MalformedError("a number is of an unknown type")
 

@@ -217,7 +217,7 @@ PARTS: dict[str, Kind] = {
     "Race": Kind(
         Race,
         {
-            "runners": list_of(TUNING), "length": count(1), "seen": count(),
+            "runners": list_of(TUNING), "length": count(1), "guest": TRUTH, "seen": count(),
             "leader": maybe(count()), "answers": list_of(list_of(a(np.ndarray))),
             "classes": list_of(CLASSES), "counted": list_of(VECTOR),
         },
