@@ -20,6 +20,7 @@ from annealed import (
     ODAClassifier,
     ODAClustering,
     StochasticVQ,
+    TabularModel,
 )
 
 FOLDER = Path(__file__).parent / "files"
@@ -59,6 +60,10 @@ def models():
         "vector-quantization": StochasticVQ(4, divergence="itakura_saito", random_state=0)
         .partial_fit(positive[:200]),
         "batch": DeterministicAnnealing(3, gamma=0.7, K_max=4).fit(X[:40]),
+        "tabular": TabularModel(
+            ODAClassifier(level="last", fine_tune=None, **STEEP), kinds={"x1": "category"},
+            max_categories=3,
+        ).partial_fit(X.round()[:300], named[:300]),
     }  # fmt: skip
 
 

@@ -113,8 +113,11 @@ def test_a_category_that_was_not_there_has_no_indicator():
 
 def test_constant_and_empty_columns_become_zeros():
     rows = [{"same": 3.0, "none": None, "x": k} for k in range(4)]
-    Z = TablePreprocessor().fit_transform(rows)
+    step = TablePreprocessor()
+    Z = step.fit_transform(rows)
     assert not Z[:, :2].any() and np.isfinite(Z).all()
+    # What they hold later cannot be told apart from anything: nothing is known of their scale.
+    assert step.transform([{"same": 1e9, "none": 5.0, "x": 1.5}]).tolist() == [[0, 0, 0]]
 
 
 def test_numbers_and_texts_in_one_column_are_texts():

@@ -818,3 +818,12 @@ def test_callbacks_are_handed_every_level_as_it_finishes(kind):
     ]
     with pytest.raises(ValueError, match="callbacks"):
         make(kind).set_params(callbacks=print).fit(X, y)
+
+
+@BOTH
+def test_listening_does_not_change_the_path(kind):
+    X, y = stream(600)
+    silent, heard = make(kind).fit(X, y), make(kind, callbacks=[lambda level: None]).fit(X, y)
+    assert [level.distortion for level in heard.path_] == [
+        level.distortion for level in silent.path_
+    ]

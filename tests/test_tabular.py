@@ -62,8 +62,8 @@ def test_one_record_is_answered_as_a_table_of_one():
     ):
         backwards = dict(reversed(row.items()))
         assert MODEL.predict_one(backwards) == label
-        assert list(MODEL.predict_proba_one(backwards)) == MODEL.classes_.tolist()
-        np.testing.assert_allclose(list(MODEL.predict_proba_one(row).values()), shares, atol=1e-12)
+        found = MODEL.predict_proba_one(backwards)
+        assert found == pytest.approx(dict(zip(MODEL.classes_, shares, strict=True)), abs=1e-12)
 
 
 def test_the_target_can_be_named():
@@ -126,6 +126,11 @@ def test_learning_one_by_one_is_learning_a_stream():
     for row, label in zip(rows, y, strict=True):
         singles.learn_one(row, label)
     assert singles.predict_proba(rows).tobytes() == whole.predict_proba(rows).tobytes()
+
+
+def test_before_the_first_record_nothing_is_said():
+    assert TabularModel().predict_one({"x": 1.0}) is None
+    assert TabularModel().predict_proba_one({"x": 1.0}) == {}
 
 
 def test_a_stream_is_learnt():

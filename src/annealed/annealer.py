@@ -177,6 +177,7 @@ class Annealer:
         for c, state in enumerate(self.classes):  # what was shown again does not count again
             seen = deck[c].rows if weights is None else weights[deck[c].rows]
             state.weight = float(len(seen) if weights is None else seen.sum()) - state.run.seen
+        self._path = None  # a listener may have read it while repeated rows counted
 
     def _advance(
         self,

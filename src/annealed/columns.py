@@ -95,6 +95,8 @@ def _number_in(text: str) -> float:
     try:
         return float(text)
     except ValueError:
+        if not text or text.isspace():  # as readers of CSV files give a missing cell
+            return np.nan
         moment = dt.datetime.fromisoformat(text)
         return seconds_of(moment)
 

@@ -60,10 +60,15 @@ def spread(count: Floats, m2: Floats) -> Floats:
 def standardised(
     X: Floats, count: Floats, mean: Floats, m2: Floats, fill: Floats | None = None
 ) -> Floats:
-    """(x - mean) / spread, of one row or many; a missing cell is filled or comes out as 0."""
-    Z = (X - mean) / spread(count, m2)
+    """(x - mean) / spread, of one row or many; a missing cell is filled or comes out as 0.
+
+    So does every cell of a feature that has never varied: nothing is known of its scale.
+    """
+    scale = np.sqrt(m2 / np.maximum(count, 1.0))
+    scale = np.where(scale > 0.0, scale, np.inf)
+    Z = (X - mean) / scale
     missing = Z != Z
     if missing.any():
-        stand_in = 0.0 if fill is None else (fill - mean) / spread(count, m2)
+        stand_in = 0.0 if fill is None else (fill - mean) / scale
         Z = np.where(missing, np.nan_to_num(stand_in), Z)
     return Z

@@ -132,7 +132,7 @@ class TabularModel(BaseEstimator):
         self._set(step, estimator, target if first else self.target_name_)
         return self
 
-    def learn_one(self, x: Record, y: Any = None, w: float = 1.0) -> Self:
+    def learn_one(self, x: Record, y: Any = None, w: float = 1.0) -> None:
         """Learn one record, a dict in any order of its keys or an array, of weight w."""
         first = not self.__sklearn_is_fitted__()
         # A record that is refused, by whomever, has taught nobody anything.
@@ -149,7 +149,6 @@ class TabularModel(BaseEstimator):
             self._set(step, estimator, None)
         else:
             self.preprocessor_ = step
-        return self
 
     def _new_preprocessor(self) -> TablePreprocessor:
         return TablePreprocessor(
@@ -177,7 +176,6 @@ class TabularModel(BaseEstimator):
         return self.preprocessor_.transform(X)
 
     def _row(self, x: Record) -> Floats:
-        check_is_fitted(self)
         if isinstance(x, Mapping) and self.target_name_ in x:
             x = {name: cell for name, cell in x.items() if name != self.target_name_}
         return self.preprocessor_.transform_one(x)
@@ -196,7 +194,9 @@ class TabularModel(BaseEstimator):
 
     @_can("predict")
     def predict_one(self, x: Record) -> Any:
-        """Class or cluster of one record."""
+        """Class or cluster of one record; None before the first was learnt."""
+        if not self.__sklearn_is_fitted__():
+            return None
         z = self._row(x)
         if hasattr(self.estimator_, "predict_one"):
             return self.estimator_.predict_one(z)
@@ -205,7 +205,9 @@ class TabularModel(BaseEstimator):
 
     @_can("predict_proba")
     def predict_proba_one(self, x: Record) -> dict[Any, float]:
-        """Probability of every class or cluster for one record, by its label."""
+        """Probability of every class or cluster for one record; empty before the first."""
+        if not self.__sklearn_is_fitted__():
+            return {}
         z = self._row(x)
         if hasattr(self.estimator_, "predict_proba_one"):
             shares: dict[Any, float] = self.estimator_.predict_proba_one(z)

@@ -63,7 +63,8 @@ class ParquetTable(TypedFile):
     def _open(self) -> Any:
         from pyarrow.parquet import ParquetFile
 
-        return ParquetFile(self.path)
+        # Buffering ahead, the default, keeps all that was read until the file is closed.
+        return ParquetFile(self.path, pre_buffer=False)
 
     def _read_schema(self) -> Any:
         with self._open() as file:

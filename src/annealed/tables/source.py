@@ -88,7 +88,7 @@ class TableFile:
             array = table.column(name)
             array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
             kind = kinds.get(name)
-            if kind in ("number", "boolean"):
+            if kind in ("number", "boolean", "empty"):
                 array = with_points(array, self.decimal)
                 array = numbers_of(array, Place(self.path, name, first))
             elif kind == "datetime":
