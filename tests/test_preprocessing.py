@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from annealed import TablePreprocessor
 from annealed.categories import Categories
 from annealed.columns import Column, columns_of
-from annealed.running import running_standardise
+from annealed.kernels import online, reference
 
 ROWS = [
     {"cm": 1.5, "colour": "red", "ok": True, "when": dt.datetime(2024, 1, 1)},
@@ -225,11 +225,24 @@ def test_learning_goes_on_after_fit():
     assert step.mean_.tolist() == [2.0] and step.n_unseen_ == {"c": 1}
 
 
+def test_the_kernel_standardises_as_the_literal_one_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) * [1, 100, 0.01, 0] + [5, 0, 1e3, 2]
+    X[rng.random(X.shape) < 0.1] = np.nan
+    fill = np.array([np.nan, 3.0, np.nan, 1.0])
+    both = []
+    for kernel in (online, reference):
+        state = [np.zeros(4) for _ in range(3)]
+        both.append([kernel.running_standardise(X, *state, fill), *state])
+    for mine, literal in zip(*both, strict=True):
+        np.testing.assert_array_equal(mine, literal)
+
+
 def test_running_standardisation_is_that_of_every_prefix():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3)) * [1, 100, 0.01] + [5, 0, 1e3]
     count, mean, m2 = np.zeros(3), np.zeros(3), np.zeros(3)
-    Z = running_standardise(X, count, mean, m2)
+    Z = online.running_standardise(X, count, mean, m2, np.full(3, np.nan))
     for k in range(2, 50):
         past = X[: k + 1]
         np.testing.assert_allclose(Z[k], (X[k] - past.mean(0)) / past.std(0), rtol=1e-7)

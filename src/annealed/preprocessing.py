@@ -29,8 +29,9 @@ from annealed.columns import (
     short_list,
     text_of_cell,
 )
+from annealed.kernels.online import running_standardise
 from annealed.preprocessing_state import read_state
-from annealed.running import learn_row, running_standardise, spread, standardised
+from annealed.running import learn_row, spread, standardised
 
 
 class TablePreprocessor(TransformerMixin, BaseEstimator):
@@ -264,7 +265,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         if not hasattr(self, "kinds_"):
             self._begin([record])
         x, labels = self._cells(record)
-        learn_row(x, self._count, self._mean, self._m2)
+        running_standardise(x[None, :], self._count, self._mean, self._m2, self._fill)
         for categories, label in zip(self._texts, labels, strict=True):
             place = categories.place_of(label, learn=True)
             if place < 0:

@@ -8,34 +8,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-def running_standardise(
-    X: Floats, count: Floats, mean: Floats, m2: Floats, fill: Floats | None = None
-) -> Floats:
-    """Learn rows one after the other and standardise each by what is known once it is learnt.
-
-    Welford's update, feature by feature: row i comes out as (x - mean) / sqrt(m2 / count) with the
-    statistics of rows 0..i. Nothing but the rows in their order decides the result.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        nan where a cell is missing. It changes no statistic; what stands in for it is ``fill``.
-    count, mean, m2 : ndarray of shape (n_features,)
-        Cells seen, their mean, and the sum of squared deviations from it. Updated in place.
-    fill : ndarray of shape (n_features,), optional
-        What stands in for a missing cell; where it is nan, or left out, the running mean does.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features)
-    """
-    Z = np.empty(X.shape)
-    for row, x in enumerate(X):
-        learn_row(x, count, mean, m2)
-        Z[row] = standardised(x, count, mean, m2, fill)
-    return Z
-
-
 def learn_row(x: Floats, count: Floats, mean: Floats, m2: Floats) -> None:
     """Welford's update of count, mean and m2 with one row, in place."""
     seen = x == x

@@ -74,7 +74,7 @@ def fit(
     if report is not None:
         raise ValueError("--report cannot write pages yet; leave it out")
     _check_options(preprocess, divergence, test, max_rows, seed)
-    clusters = _number_of_clusters(n_clusters, target)
+    clusters = number_of_clusters(n_clusters, target)
     if model is not None:
         check_writable(model)
     task = Task(
@@ -105,7 +105,8 @@ def _check_options(preprocess: str, divergence: str, test: float, max_rows: int,
         raise ValueError(f"--seed must be a number from 0 to {2**32 - 1}, not {seed}")
 
 
-def _number_of_clusters(given: str, target: str | None) -> str | int:
+def number_of_clusters(given: str, target: str | None) -> str | int:
+    """What --n-clusters says; ValueError if it says nothing sensible."""
     if given == "auto":
         return given
     if target is not None:

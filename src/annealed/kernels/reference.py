@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence, Separable, SquaredEuclidean
+from annealed.running import learn_row, standardised
 
 State = dict[str, Any]
 # Associations below this count as nothing in the sums of a level.
@@ -582,3 +583,14 @@ __all__ = [
     "assign", "associate", "begin", "begin_soft", "begin_winner", "compete", "divergences",
     "hard_sums", "learn", "learn_soft", "losses", "read", "read_soft", "warm_up",
 ]  # fmt: skip
+
+
+# -- preprocessing ---------------------------------------------------------------------------------
+
+
+def running_standardise(X: Array, count: Array, mean: Array, m2: Array, fill: Array) -> Array:
+    Z = np.empty(X.shape)
+    for row, x in enumerate(X):
+        learn_row(x, count, mean, m2)
+        Z[row] = standardised(x, count, mean, m2, fill)
+    return Z

@@ -1,0 +1,247 @@
+"""Records of a stream of text: CSV or JSON lines, whole records out however bytes come in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.columns import kind_of_cell
+from annealed.tables.csv_file import MISSING
+from annealed.tables.source import TableError, is_number, shortened
+
+# Bytes asked for at a time, and the longest record there may be.
+CHUNK = 1 << 20
+LONGEST = 16 << 20
+NEWLINE, QUOTE, RETURN = b'\n"\r'
+# How often a file that is followed is looked at, in seconds.
+PATIENCE = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Some whole records: their bytes, and where each of them ends."""
+
+    text: bytes = b""
+    ends: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def first(self, k: int) -> Records:
+        """The first k."""
+        ends = self.ends[:k]
+        return Records(self.text[: int(ends[-1]) if len(ends) else 0], ends)
+
+    def after(self, k: int) -> Records:
+        """All but the first k."""
+        start = int(self.ends[:k][-1]) if k else 0
+        return Records(self.text[start:], self.ends[k:] - start)
+
+    def __add__(self, others: Records) -> Records:
+        ends = np.concatenate([self.ends, others.ends + len(self.text)])
+        return Records(self.text + others.text, ends)
+
+    def lines(self) -> Iterator[bytes]:
+        """One after the other."""
+        start = 0
+        for end in self.ends.tolist():
+            yield self.text[start:end]
+            start = end
+
+
+def read_records(source: Any, *, quotes: bool, follow: bool) -> Iterator[Records]:
+    """Records as soon as they are there, blank lines left out.
+
+    Parameters
+    ----------
+    source : binary file
+        A file or a pipe.
+    quotes : bool
+        Whether line ends between quotation marks belong to the record, as in CSV.
+    follow : bool
+        At the end of a file wait for more to be written.
+    """
+    rest = b""
+    while True:
+        more = _available(source)
+        if not more and follow:
+            time.sleep(PATIENCE)
+            continue
+        data = rest + more if more else rest + b"\n" * (len(rest) > 0)
+        records, rest = _whole(data, quotes)
+        if not more and rest:
+            raise TableError("the input ends inside quotation marks")
+        if len(rest) > LONGEST:
+            raise TableError(
+                f"a record is longer than {LONGEST >> 20} MB; is a quotation mark left open?"
+            )
+        if len(records):
+            yield records
+        if not more:
+            return
+
+
+def _available(source: Any) -> bytes:
+    """What is there now, rather than wait until there is as much as was asked for."""
+    read = source.read if isinstance(source, io.FileIO) else source.read1
+    return bytes(read(CHUNK))
+
+
+def _whole(data: bytes, quotes: bool) -> tuple[Records, bytes]:
+    """The whole records of some bytes, and what is left."""
+    codes = np.frombuffer(data, dtype=np.uint8)
+    breaks = codes == NEWLINE
+    if quotes and QUOTE in data:
+        breaks &= np.cumsum(codes == QUOTE) % 2 == 0
+    ends = np.flatnonzero(breaks) + 1
+    if not len(ends):
+        return Records(b"", ends), data
+    text, rest = data[: ends[-1]], data[ends[-1] :]
+    starts = np.concatenate([[0], ends[:-1]])
+    length = ends - starts
+    blank = (length == 1) | ((length == 2) & (codes[starts] == RETURN))
+    if blank.any():
+        text = b"".join(text[a:b] for a, b in zip(starts[~blank], ends[~blank], strict=True))
+        ends = np.cumsum(length[~blank])
+    return Records(text, ends), rest
+
+
+# -- CSV ---------------------------------------------------------------------------------------
+
+
+def header_of(record: bytes) -> tuple[str, list[str]]:
+    """The delimiter and the names in the first line of a CSV stream."""
+    text = record.decode("utf-8-sig", errors="replace").rstrip("\r\n")
+    delimiter = max(",;\t", key=text.count)
+    names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
+    for name in names:
+        if names.count(name) > 1 or not name:
+            raise TableError(
+                f"the line of names has {name!r} {names.count(name)} times"
+                if name
+                else "a name is missing in the line of names"
+            )
+    return delimiter, names
+
+
+class CSVRows:
+    """Rows of CSV: all cells as texts until it is said which columns are numbers."""
+
+    def __init__(self, delimiter: str, names: Sequence[str]) -> None:
+        self.delimiter, self.names = delimiter, list(names)
+        self.decimal = "," if delimiter == ";" else "."
+
+    def table(self, records: Records, columns: Sequence[str], kinds: Mapping[str, str]) -> Any:
+        """A pyarrow Table of some columns. Cells that are no numbers, but should be, stay texts."""
+        import pyarrow as pa
+
+        numbers = [name for name in columns if kinds.get(name) == "number"]
+        try:
+            return self._read(records, columns, numbers)
+        except pa.ArrowInvalid:
+            return self._read(records, columns, [])
+
+    def _read(self, records: Records, columns: Sequence[str], numbers: Sequence[str]) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv as reader
+
+        wrong: list[Any] = []
+
+        def note(row: Any) -> str:
+            wrong.append(row)
+            return "error"
+
+        types = {name: pa.float64() if name in numbers else pa.string() for name in columns}
+        try:
+            return reader.read_csv(
+                io.BytesIO(records.text),
+                read_options=reader.ReadOptions(
+                    column_names=self.names, use_threads=False, block_size=len(records.text) + 1
+                ),
+                parse_options=reader.ParseOptions(
+                    delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=note
+                ),
+                convert_options=reader.ConvertOptions(
+                    column_types=types, include_columns=list(columns), null_values=MISSING,
+                    strings_can_be_null=True, decimal_point=self.decimal,
+                ),
+            )  # fmt: skip
+        except pa.ArrowInvalid as error:
+            if wrong:
+                cells, expected, text = wrong[0]
+                lines = [line.decode("utf-8", "replace") for line in records.lines()]
+                at = next((k for k, line in enumerate(lines) if text in line), 0)
+                raise RowError(
+                    at, f"{cells} cell{'s' * (cells != 1)} where the line of names has {expected}: "
+                    f"{shortened(text)}",
+                ) from None  # fmt: skip
+            if "UTF8" in str(error):
+                for at, line in enumerate(records.lines()):
+                    try:
+                        line.decode()
+                    except UnicodeDecodeError:
+                        raise RowError(at, "it is not UTF-8") from None
+            raise
+
+    def kinds(self, records: Records, columns: Sequence[str]) -> dict[str, str]:
+        """What columns are, from some rows: "number" where all cells that are there are numbers."""
+        table = self.table(records, columns, {})
+        kinds = {}
+        for name in columns:
+            cells = [cell for cell in table.column(name).to_pylist() if cell is not None]
+            plain = all(is_number(cell.replace(self.decimal, ".")) for cell in cells)
+            kinds[name] = "number" if plain else "category"
+        return kinds
+
+
+class RowError(ValueError):
+    """Something is wrong with a row: its place among those at hand, from 0, and what."""
+
+    def __init__(self, at: int, problem: str) -> None:
+        super().__init__(problem)
+        self.at, self.problem = at, problem
+
+
+# -- JSON lines --------------------------------------------------------------------------------
+
+
+class JSONRows:
+    """Objects of JSON, one on each line."""
+
+    names: Sequence[str] = ()
+
+    def table(
+        self, records: Records, columns: Sequence[str], kinds: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        """Some columns of each row; what a row lacks is missing."""
+        rows = []
+        for at, line in enumerate(records.lines()):
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise RowError(at, f"it is not JSON ({error}): {_start(line)}") from None
+            if not isinstance(row, dict):
+                raise RowError(at, f"it is not a JSON object: {_start(line)}")
+            rows.append({name: row.get(name) for name in columns} if columns else row)
+        return rows
+
+    def kinds(self, records: Records, columns: Sequence[str]) -> dict[str, str]:
+        """What columns are, from some rows."""
+        rows = self.table(records, columns, {})
+        kinds = {}
+        for name in columns:
+            found = {kind_of_cell(row[name]) for row in rows if row[name] is not None}
+            kinds[name] = "number" if found <= {"number", "boolean"} else "category"
+        return kinds
+
+
+def _start(line: bytes) -> str:
+    return shortened(line.decode("utf-8", "replace").strip())
