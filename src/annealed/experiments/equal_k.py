@@ -199,12 +199,16 @@ def tabulate(every: dict[str, Readings]) -> Table:
         for pair in median(readings[ANNEALED]):
             cells: list[Cell] = [TITLES[name], pair.K]
             for one in (pair, hard[pair.K]):
-                cells += [f"{one.oda:.3g}", f"{one.da:.3g}", f"{one.distortion:.3f}",
+                cells += [f"{one.oda:#.3g}", f"{one.da:#.3g}", f"{one.distortion:.3f}",
                           f"{one.samples:.4f}", f"{one.seconds:.3f}"]  # fmt: skip
             rows.append(cells)
-    columns = ("ODA", "DA", "ratio", "samples", "time")
-    header = ["set", "K", *(f"{reading}: {c}" for reading in (ANNEALED, HARD) for c in columns)]
-    title = "Distortions of ODA and DA at equal K (ratios are ODA's to DA's, medians over seeds)"
+    header = ["set", "K"]
+    for reading in (ANNEALED, HARD):
+        header += [f"ODA {reading}", f"DA {reading}", "ratio", "samples", "time"]
+    title = (
+        "Distortions of ODA and DA at equal K, and ODA's distortion, samples and time as parts of "
+        "DA's (medians over seeds)"
+    )
     return Table(title, header, rows)
 
 

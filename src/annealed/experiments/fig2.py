@@ -165,7 +165,7 @@ def _draw(lab: Lab, curves: dict[str, dict[str, list[Point]]]) -> None:
                     x, y, color=COLOURS[algorithm], marker=MARKERS[algorithm], markersize=4,
                     markevery=where_changed(K), linewidth=1.5, label=algorithm,
                 )[0]  # fmt: skip
-            ax.set_ylim(bottom=0)
+            ax.set_ylim(bottom=-0.09 * ax.get_ylim()[1])  # room for numbers below a curve
             ax.margins(x=0.04)
             plain_log_ticks(ax)
         if handles:

@@ -27,7 +27,9 @@ figcaption { color: #555; font-size: .9em; } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-size: .93em; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #ddd;
-         vertical-align: top; }
+         vertical-align: top; font-variant-numeric: tabular-nums; }
+th { vertical-align: bottom; }
+td.no { font-weight: 600; color: #b34700; }
 .absent { border-left: 4px solid #d55e00; padding-left: 1rem; }
 """.strip()
 
@@ -83,7 +85,8 @@ def _introduction(outcomes: Sequence[Outcome], run: Run) -> list[str]:
         run.words(),
         f"{met} of {len(checks)} claims are met. The claims are those the project set itself from "
         "the paper's numbers; nothing was tuned to meet them, and each that is not met is given "
-        "with what is known about the reason.",
+        "with what is known about the reason."
+        + (" They are meant for the full run; a quick one has few repeats." if run.quick else ""),
         "The paper's pictures belong to its publisher and are not copied here; what they show is "
         "told in words beside ours.",
     ]
@@ -167,7 +170,11 @@ def _html_block(out: Path) -> Callable[[Picture | Table | str], str]:
 
 def _html_table(table: Table) -> str:
     def line(cells: Sequence[Cell], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(str(c))}</{tag}>" for c in cells) + "</tr>"
+        return "<tr>" + "".join(cell(c, tag) for c in cells) + "</tr>"
+
+    def cell(content: Cell, tag: str) -> str:
+        kind = ' class="no"' if content == "no" else ""
+        return f"<{tag}{kind}>{html.escape(str(content))}</{tag}>"
 
     rows = "\n".join([line(table.header, "th"), *(line(row, "td") for row in table.rows)])
     caption = html.escape(table.title)

@@ -193,7 +193,12 @@ def _checks(name: str, scores: dict[tuple[Column, str], Score]) -> list[Check]:
     ):
         score = scores[(recipe, "standardised"), "accuracy"]
         mean = score.mean
-        reason = f"The standard deviation over repeats of the folds is {score.over_repeats:.2f}."
+        spread = f"The standard deviation over folds is {score.over_folds:.2f}."
+        if score.over_repeats:
+            spread = (
+                f"The standard deviation over repeats of the folds is {score.over_repeats:.2f}."
+            )
+        reason = spread
         if best is not None:
             reason += (
                 f" On these 1500 samples the rule that knows the mixture reaches {best.mean:.2f}: "
