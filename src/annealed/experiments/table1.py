@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 
-from annealed.datasets import GAUSSIAN_CENTRES, GAUSSIAN_CLASSES
+from annealed.datasets.built_in import GAUSSIAN_CENTRES, GAUSSIAN_CLASSES
 from annealed.divergences import Array
 from annealed.experiments.configuration import Settings
 from annealed.experiments.lab import TITLES, Lab, Labels, Rows
