@@ -189,3 +189,13 @@ def test_polish_is_not_led_astray_by_an_outlier():
     model = ODAClustering(2, polish=True, random_state=0).fit(X)
     best = KMeans(2, n_init=10, random_state=0).fit(X).inertia_
     assert -model.score(X) * len(X) == pytest.approx(best, rel=1e-6)
+
+
+def test_a_polish_counts_the_samples_it_observes():
+    X, _ = make_blobs(400, centers=4, random_state=1)
+    plain, hard = (ODAClustering(4, polish=p, random_state=0).fit(X) for p in (False, True))
+    # At least one pass over the rows from each of its two starts, on top of the path and of what
+    # cooling on has shown.
+    cooled = hard._annealer.cool_on(X, None, np.random.default_rng(0)).samples
+    assert cooled > hard.path_[-1].samples >= plain.path_[-1].samples
+    assert hard._model.samples >= cooled + 2 * len(X)

@@ -601,6 +601,22 @@ def test_levels_are_fixed_points(blobs):
         np.testing.assert_allclose(means, level.codevectors, atol=0.02 * level.temperature**0.5)
 
 
+def test_cooling_on_keeps_the_size_and_leaves_the_annealer_alone(blobs):
+    model = DeterministicAnnealing(None, K_max=8).fit(blobs[0])
+    annealer, level = model._annealer, model.path_.codebook(4)
+    before = annealer.iterations, list(annealer.levels), list(annealer.unconverged)
+    cold = annealer.cool_on(blobs[0], None, level)
+    assert (annealer.iterations, annealer.levels, annealer.unconverged) == before
+    assert cold.n_codevectors == 4 and cold.samples > level.samples
+    assert 0.009 * level.temperature < cold.temperature <= 0.01 * level.temperature
+    # The colder, the nearer to hard clustering: both its distortion and its entropy are lower.
+    assert cold.distortion < level.distortion and cold.entropy < level.entropy
+    # At a hundredth of T every row all but belongs to one codevector, which is then its mean.
+    nearest = ((blobs[0][:, None] - cold.codevectors) ** 2).sum(axis=2).argmin(axis=1)
+    means = [blobs[0][nearest == i].mean(axis=0) for i in range(4)]
+    np.testing.assert_allclose(cold.codevectors, means, rtol=1e-2, atol=1e-2)
+
+
 def test_clusters_are_found_and_their_number_too(blobs):
     X, y = blobs
     model = DeterministicAnnealing(K_max=8, random_state=0).fit(X)

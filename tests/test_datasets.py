@@ -242,7 +242,7 @@ def test_openml_answers_are_read(name, pandas, monkeypatch):
     if pandas:
         pytest.importorskip("pandas")
     else:
-        monkeypatch.setattr(datasets, "find_spec", lambda module: None)
+        monkeypatch.setattr("annealed.datasets.tables.find_spec", lambda module: None)
         monkeypatch.setitem(sys.modules, "pandas", None)
     handler = answer(OPENML[name])
     bunch = datasets.load(name)

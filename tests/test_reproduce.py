@@ -228,24 +228,72 @@ def test_evolution(quick):
     assert int(far["LVQ"]["codevectors in the data"]) <= 4
 
 
+def equal_k(quick, name, reading):
+    """By K: ratios of distortions, of samples and of seconds, each in order over the seeds."""
+    found = {}
+    for row in rows(quick, "fig2_equal_k"):
+        if (row["set"], row["reading"]) == (name, reading):
+            of_K = found.setdefault(int(row["K"]), ([], [], []))
+            for ratios, what in zip(of_K, ("distortions", "samples", "seconds"), strict=True):
+                ratios.append(float(row[f"ratio of {what}"]))
+    return {K: tuple(map(sorted, of_K)) for K, of_K in sorted(found.items())}
+
+
 @pytest.mark.quality
 @pytest.mark.parametrize("name", ["gaussians", "wbcd", "pima", "adult"])
-def test_distortion(quick, data_folder, name):
+def test_distortion_as_annealed(quick, data_folder, name):
     needs(data_folder, name)
-    pairs = [row for row in rows(quick, "fig2_equal_k") if row["set"] == name]
-    largest = max(int(row["K"]) for row in pairs)
-    of_largest = [row for row in pairs if int(row["K"]) == largest]
-    ratio, samples, seconds = (
-        sorted(float(row[f"ratio {what}"]) for row in of_largest)[len(of_largest) // 2]
-        for what in ("of distortions", "of samples", "of seconds")
-    )
+    of_largest = list(equal_k(quick, name, "as annealed").values())[-1]
+    ratio, samples, seconds = (ratios[len(ratios) // 2] for ratios in of_largest)
     # Measured 0.66 to 1.03; seeds differ by up to 0.1 on the Gaussians, where K = 19 of ten
-    # groups does not persist.
+    # groups does not persist. Below 1 ODA is colder than DA (the page says why).
     assert 0.4 < ratio < 1.15
     # Measured 0.004 to 0.02: DA shows all rows some thousand times.
     assert samples < 0.1
     # Measured 0.04 to 0.13; a busy machine slows both.
     assert seconds < 1
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("name", ["gaussians", "wbcd", "pima", "adult"])
+def test_distortion_at_zero_temperature(quick, data_folder, name):
+    needs(data_folder, name)
+    pairs = equal_k(quick, name, "at T = 0")
+    assert list(pairs) == list(equal_k(quick, name, "as annealed")), "K of one are K of the other"
+    for ratio, samples, seconds in pairs.values():
+        # The bar is 1.02 for medians over seeds; measured 0.90 to 1.017 with one seed, and to 1.02
+        # with others. Ours cuts a deeper tree, so it may lie below, but both end in hard
+        # clusterings of one K, which differ by a fifth at most.
+        assert 0.8 < ratio[0] < 1.04
+        # Measured 0.03 to 0.13: the quick run's DA settles a hundred times less exactly and so
+        # observes a third to a tenth of what the full run's does, whose bar is a tenth.
+        assert samples[0] < 0.25
+        assert seconds[0] < 1  # measured 0.04 to 0.25
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("name", ["gaussians", "wbcd", "pima", "adult"])
+def test_curves_of_distortion(quick, data_folder, name):
+    """Every curve of Fig. 2 begins with the variance and ends far below it."""
+    needs(data_folder, name)
+    found = [row for row in rows(quick, "fig2") if row["set"] == name]
+    d = {"gaussians": 2, "wbcd": 30, "pima": 8, "adult": 6}[name]
+    last, observed = {}, {}
+    for algorithm in ("ODA", "DA", "k-means", "sVQ"):
+        own = [row for row in found if row["algorithm"] == algorithm]
+        samples = [int(row["samples"]) for row in own]
+        assert samples == sorted(samples) and int(own[0]["K"]) == 1
+        # One codevector at the mean of standardised features has a distortion of d; ODA's first
+        # level sits at an average of a few hundred samples instead.
+        assert float(own[0]["distortion"]) == pytest.approx(d, rel=0.1)
+        last[algorithm], observed[algorithm] = float(own[-1]["distortion"]), samples[-1]
+    # With some twenty codevectors, measured: 0.04 d (Gaussians) to 0.6 d (Adult's DA, whose
+    # codevectors sit on outliers).
+    assert max(last.values()) < 0.65 * d
+    # The paper's point: who learns sample by sample needs far fewer. Measured: 50 to 200 times
+    # fewer than DA; than k-means at least twice, although ODA goes to twice as many codevectors.
+    few = max(observed["ODA"], observed["sVQ"])
+    assert 10 * few < observed["DA"] and few < observed["k-means"]
 
 
 @pytest.mark.quality
@@ -259,7 +307,17 @@ def test_course_of_classification(quick, data_folder, name):
     (end,) = (float(row["score"]) for row in found if row["model"] == "ODA, full")
     # One random test: 300, 114, 154 samples, or five frauds. Means less three standard errors.
     assert end > {"gaussians": 96.5, "wbcd": 91.0, "pima": 67.0, "creditcard": 30.0}[name]
-    assert {row["model"] for row in found} > {"SVM", "NN", "RF"}
+    scores = {row["model"]: float(row["score"]) for row in found}
+    # References of the same test, likewise; a line gets 79.5 +- 3 of the Gaussians.
+    lines = {"gaussians": (72, 87), "wbcd": (91, 100), "pima": (67, 88), "creditcard": (30, 100)}
+    low, high = lines[name]
+    assert low < scores["SVM"] <= high
+    lowest = {"gaussians": 96.0, "wbcd": 89.0, "pima": 66.0, "creditcard": 20.0}[name]
+    assert min(scores["NN"], scores["RF"]) > lowest
+    # One codevector for each class is no classifier yet; some later level is a better one, by
+    # more than 10 points where the classes are mixtures and by 3 on WBCD, which a line parts.
+    course = [float(row["score"]) for row in levels]
+    assert max(course) > course[0] + (3 if name == "wbcd" else 10)
 
 
 @pytest.mark.quality
@@ -270,6 +328,10 @@ def test_oda_takes_less_time_than_da(quick):
             seconds.setdefault(row["algorithm"], []).append(float(row["seconds"]))
     # Measured 12 to 20 times less; the best of the repeats is least disturbed by other work.
     assert min(seconds["ODA"]) < min(seconds["DA"]) / 3
+    assert seconds.keys() == {"ODA", "DA", "k-means", "sVQ"}
+    # Three repeats of everyone, and nobody takes more than some seconds for 1500 rows.
+    assert {len(of_repeats) for of_repeats in seconds.values()} == {3}
+    assert 0 < min(map(min, seconds.values())) and max(map(min, seconds.values())) < 30
 
 
 # -- changed settings, absent data, mistakes -----------------------------------------------------

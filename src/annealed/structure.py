@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.annealer import Annealer
-from annealed.divergences import Array, SquaredEuclidean
+from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
 from annealed.schedule import Schedule
@@ -198,14 +198,13 @@ class PersistentK:
         return annealer.path().codebook(self.persistence.n_clusters)
 
 
-def cut_by_distortion(annealer: Annealer, K: int) -> Level:
+def cut_by_distortion(path: AnnealingPath, divergence: BregmanDivergence, K: int) -> Level:
     """The model with K codevectors whose splits explain most distortion, not the hottest ones.
 
     An outlier has a high critical temperature and little mass. For hard clustering, where mass
     counts, the tree is cut from the top by what each split saves, sum_i rho_i d(mu_i, mean).
     """
-    path = annealer.path()
-    last, divergence = path[-1], annealer.divergence
+    last = path[-1]
     places = {node: i for i, node in enumerate(last.nodes.tolist())}
     weight = {node: last.weights[i] for node, i in places.items()}
     mean = {node: last.codevectors[i] for node, i in places.items()}
@@ -234,23 +233,35 @@ def cut_by_distortion(annealer: Annealer, K: int) -> Level:
     return path.joined(last, inner)
 
 
-def harden(annealer: Annealer, start: Level, X: NDArray[Any], weights: Array | None) -> Level:
-    """Hard clustering (T = 0) from a codebook until the distortion no longer falls."""
-    kernel, divergence = kernel_for(annealer.divergence), annealer.divergence
-    mu, distortion = start.codevectors, np.inf
-    for _ in range(300):
+def harden(
+    divergence: BregmanDivergence,
+    start: Level,
+    X: NDArray[Any],
+    weights: Array | None,
+    bounds: tuple[Array, Array] | None = None,
+) -> Level:
+    """Hard clustering (T = 0) from a codebook until the distortion no longer falls.
+
+    Codevectors stay within the bounds, if given. The passes over the rows count among the level's
+    samples.
+    """
+    kernel = kernel_for(divergence)
+    mu, distortion, passes = start.codevectors, np.inf, 0
+    while passes < 300:
+        passes += 1
         mass, total, _, now = kernel.hard_sums(divergence, X, mu, weights)
         if not now < distortion:
             break
         distortion, used = now, mass > 0
         mu = np.where(used[:, None], total / np.where(used, mass, 1.0)[:, None], mu)
-        if annealer.finished:
-            mu = np.clip(mu, annealer.classes[0].low, annealer.classes[0].high)
+        if bounds is not None:
+            mu = np.clip(mu, *bounds)
     return replace(
         start,
         codevectors=mu,
         weights=mass / mass.sum(),
         temperature=0.0,
+        samples=start.samples + passes * len(X),
         distortion=distortion / mass.sum(),
         entropy=0.0,
         score=-distortion / mass.sum(),

@@ -13,6 +13,7 @@ Theorem 1; 2 lambda_max(C_i) for the squared Euclidean divergence): there it bec
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -307,6 +308,21 @@ class BatchAnnealer:
             entropy=entropy,
             score=-distortion,
         )
+
+    def cool_on(self, X: NDArray[Any], weights: Array | None, start: Level) -> Level:
+        """A level cooled to a hundredth of its temperature with its size fixed.
+
+        What `Annealer.cool_on` does online. The annealer itself stays as it is.
+        """
+        twin, data = copy.copy(self), _Data(X, weights, self.divergence)
+        twin.iterations, twin.unconverged = 0, []
+        book = cold.bare(start.codevectors, start.weights, start.nodes)
+        T = start.temperature
+        while T > 1e-2 * start.temperature:
+            T *= self.schedule.gamma
+            book = twin._settle(book, T, data)
+        level = self._level(book, T, data, None)
+        return replace(level, samples=start.samples + twin.iterations * len(data.X))
 
     def _at_rest(self, level: Level, data: _Data) -> Level:
         """A level as chosen; where splits were undone to reach its K, iterated once more."""

@@ -449,12 +449,20 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         weights: Array | None,
         rng: np.random.Generator,
     ) -> Level:
-        """The best of hard clustering from the model cooled on and from the cut by distortion."""
-        starts = [annealer.model()]
+        """The best of hard clustering from the model cooled on and from the cut by distortion.
+
+        Its samples are all that were observed for it, those of the other start too.
+        """
+        divergence, starts, bounds = annealer.divergence, [annealer.model()], None
+        if annealer.finished:
+            bounds = annealer.classes[0].low, annealer.classes[0].high
         if annealer.choose is not None and annealer.finished:
+            path, K = annealer.path(), starts[0].n_codevectors
             starts = [
                 annealer.cool_on(rows, weights, rng),
-                cut_by_distortion(annealer, starts[0].n_codevectors),
+                cut_by_distortion(path, divergence, K),
             ]
-        polished = [harden(annealer, start, rows, weights) for start in starts]
-        return min(polished, key=lambda level: level.distortion)
+        hard = [harden(divergence, start, rows, weights, bounds) for start in starts]
+        passes = sum(end.samples - start.samples for end, start in zip(hard, starts, strict=True))
+        best = min(hard, key=lambda level: level.distortion)
+        return replace(best, samples=max(start.samples for start in starts) + passes)

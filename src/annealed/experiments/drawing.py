@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from annealed.plots.colours import INK, PALETTE, Colour
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 # One colour, one line and one marker for each algorithm, in every figure.
 BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE = PALETTE
@@ -30,8 +32,10 @@ COLOURS: dict[str, Colour] = {
 }
 DASHES: dict[str, Any] = {"SVM": (0, (6, 2)), "NN": (0, (2, 1.5)), "RF": (0, (6, 2, 1.5, 2))}
 MARKERS = {"ODA": "o", "DA": "s", "k-means": "^", "sVQ": "D"}
+DPI = 100
+POINT = 72 / DPI  # of a pixel
 STYLE: dict[str, Any] = {
-    "figure.dpi": 100,
+    "figure.dpi": DPI,
     "savefig.dpi": 150,
     "font.size": 10,
     "axes.titlesize": 11,
@@ -110,35 +114,64 @@ def _short(value: float) -> str:
     return f"{value:g}"
 
 
-def numbers_along(
-    ax: Axes,
-    x: Array,
-    y: Array,
-    K: list[int],
-    colour: Colour,
-    *,
-    above: bool,
-    taken: list[tuple[float, float]],
-) -> None:
-    """Write K along a curve wherever it has changed and there is room.
+class Numbers(NamedTuple):
+    """Numbers to be written along a curve, at the places x, y."""
 
-    The figure must have been laid out (``draw_without_rendering``), so that places are final.
-    ``taken`` holds the places of numbers already written, in pixels; new ones are added.
+    x: Array
+    y: Array
+    K: list[int]
+    colour: Colour
+
+
+def numbers_along(ax: Axes, curves: Sequence[Numbers]) -> None:
+    """Write K beside each curve wherever it has changed and there is room.
+
+    The figure must have been laid out (``draw_without_rendering``), so that places are final. A
+    number stands on the side where it touches neither a line nor another number, or is left out;
+    only the two ends of a curve, which say where it begins and how far it came, may touch a line.
     """
-    pixels = ax.transData.transform(np.column_stack([x, y]))
-    offset = 9.0 if above else -9.0
-    changed = where_changed(K)
-    # The ends first: they say where a curve begins and how far it came.
-    for i in sorted(changed, key=lambda i: i not in (changed[0], changed[-1])):
-        place = (float(pixels[i][0]), float(pixels[i][1] + offset * 100 / 72))
-        if any(abs(place[0] - a) < 22 and abs(place[1] - b) < 15 for a, b in taken):
+    crowd = np.vstack([np.empty((0, 2)), *map(_pixels_along, ax.get_lines())])
+    frame = ax.get_window_extent().padded(-8)
+    taken: list[tuple[float, float, float]] = []  # x, y, half the width
+    wanted = [
+        (i not in (changed[0], changed[-1]), curve, i)
+        for curve in curves
+        if (changed := where_changed(curve.K))
+        for i in changed
+    ]
+    for optional, curve, i in sorted(wanted, key=lambda one: one[0]):
+        text = str(curve.K[i])
+        half = 3.6 * len(text) + 1.5
+        at = ax.transData.transform((float(curve.x[i]), float(curve.y[i])))
+        best: tuple[int, float, float] | None = None
+        for dx, dy in ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, -1), (1, -1), (-1, 1)):
+            # Beside the point a wide number needs more room than a narrow one.
+            x, y = at[0] + dx * (half + 5), at[1] + dy * (12 if dx == 0 else 8)
+            if not frame.contains(x, y) or any(
+                abs(x - a) < half + other + 4 and abs(y - b) < 16 for a, b, other in taken
+            ):
+                continue
+            inside = (np.abs(crowd[:, 0] - x) < half + 1) & (np.abs(crowd[:, 1] - y) < 8)
+            touched = int(inside.sum())
+            if best is None or touched < best[0]:
+                best = touched, x, y
+        if best is None or (optional and best[0]):
             continue
-        taken.append(place)
+        taken.append((best[1], best[2], half))
         number = ax.annotate(
-            str(K[i]), (x[i], y[i]), xytext=(0, offset), textcoords="offset points",
-            ha="center", va="center", fontsize=8, color=_darker(colour),
+            text, (curve.x[i], curve.y[i]), ha="center", va="center", fontsize=8,
+            xytext=((best[1] - at[0]) * POINT, (best[2] - at[1]) * POINT),
+            textcoords="offset points", color=_darker(curve.colour),
         )  # fmt: skip
         number.set_path_effects([_halo()])
+
+
+def _pixels_along(line: Line2D) -> Array:
+    """Points along a drawn line, close enough for no number to fit between two of them."""
+    corners = line.get_transform().transform(line.get_xydata())
+    steps = [np.linspace(a, b, 2 + int(np.abs(b - a).max() / 3))
+             for a, b in pairwise(corners)]  # fmt: skip
+    return np.vstack([corners, *steps])
 
 
 def names_at_right(ax: Axes, entries: list[tuple[float, str, Colour]]) -> None:

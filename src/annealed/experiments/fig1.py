@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -149,7 +149,8 @@ def _far_start(lab: Lab, outcome: Outcome, lines: list[list[Cell]]) -> None:
     annealed = [
         Panel("ODA: start", "K = 2, before the first sample", start[[0, per_class]],
               label[[0, per_class]]),
-        *(_panel(model, level, X, y) for level in levels),
+        *(replace(panel, title=f"ODA: {panel.title}")
+          for panel in (_panel(model, level, X, y) for level in levels)),
     ]  # fmt: skip
 
     lab.step("LVQ and sVQ from outside the data")

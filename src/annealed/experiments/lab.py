@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 
 from annealed import datasets
 from annealed.divergences import Array
@@ -58,6 +59,9 @@ class Lab:
         Called with a few words before each step of the work.
     absent : dict of str to str
         Data sets that could not be had, with the reason; `rows` fills it.
+    stock : dict of str to Bunch or str
+        Data sets that were asked for before, or the reason why they could not be had. Experiments
+        share it, so that nobody waits for the same network twice.
     """
 
     settings: Settings
@@ -65,19 +69,16 @@ class Lab:
     data_home: Path | None
     step: Callable[[str], None]
     absent: dict[str, str] = field(default_factory=dict)
-    _known: dict[str, Any] = field(default_factory=dict)
+    stock: dict[str, Bunch | str] = field(default_factory=dict)
 
     def rows(self, name: str, seed: int = 0) -> Rows | None:
         """A data set, drawn down to the rows the paper takes; None if it is not at hand."""
-        if name in self.absent:
+        if name not in self.stock:
+            self.stock[name] = _load(name, self.data_home)
+        bunch = self.stock[name]
+        if isinstance(bunch, str):
+            self.absent[name] = bunch
             return None
-        if name not in self._known:
-            try:
-                self._known[name] = datasets.load(name, data_home=self.data_home)
-            except FileNotFoundError as error:
-                self.absent[name] = " ".join(str(error).split())
-                return None
-        bunch = self._known[name]
         X, y = bunch.data, bunch.target
         note = ""
         if name == "creditcard":
@@ -93,6 +94,18 @@ class Lab:
     def write_csv(self, name: str, header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
         """Write numbers beside the pictures."""
         write_csv(self.out / name, header, rows)
+
+
+def _load(name: str, data_home: Path | None) -> Bunch | str:
+    """The set, or why it cannot be had."""
+    with warnings.catch_warnings():
+        # Of each try to reach OpenML; that all of them failed is in the error.
+        warnings.filterwarnings("ignore", message="A network error occurred")
+        try:
+            bunch: Bunch = datasets.load(name, data_home=data_home)
+        except FileNotFoundError as error:
+            return " ".join(str(error).split())
+    return bunch
 
 
 def standardised(X: Array) -> Array:

@@ -21,13 +21,17 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #333; max-width: 78rem; marg
        padding: 0 1rem; }
 h1, h2, h3 { line-height: 1.2; } h2 { border-top: 1px solid #ccc; padding-top: 1.2rem; }
 .beside { display: grid; grid-template-columns: minmax(14rem, 1fr) 3fr; gap: 2rem; }
-@media (max-width: 60rem) { .beside { display: block; } }
 figure { margin: 0 0 1.5rem; } figure img { max-width: 100%; height: auto; }
+/* On a narrow screen pictures keep a size at which their labels can be read, and scroll. */
+@media (max-width: 60rem) { .beside { display: block; }
+                            figure img { max-width: none; width: 48rem; } }
 figcaption { color: #555; font-size: .9em; } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-size: .93em; }
-caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+.title { font-weight: 600; margin: 1rem 0 0; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #ddd;
-         vertical-align: top; }
+         vertical-align: top; font-variant-numeric: tabular-nums; }
+th { vertical-align: bottom; }
+td.no { font-weight: 600; color: #b34700; }
 .absent { border-left: 4px solid #d55e00; padding-left: 1rem; }
 """.strip()
 
@@ -83,7 +87,8 @@ def _introduction(outcomes: Sequence[Outcome], run: Run) -> list[str]:
         run.words(),
         f"{met} of {len(checks)} claims are met. The claims are those the project set itself from "
         "the paper's numbers; nothing was tuned to meet them, and each that is not met is given "
-        "with what is known about the reason.",
+        "with what is known about the reason."
+        + (" They are meant for the full run; a quick one has few repeats." if run.quick else ""),
         "The paper's pictures belong to its publisher and are not copied here; what they show is "
         "told in words beside ours.",
     ]
@@ -157,7 +162,8 @@ def _html_block(out: Path) -> Callable[[Picture | Table | str], str]:
             inside = base64.b64encode((out / f"{shown.stem}.png").read_bytes()).decode()
             caption = html.escape(shown.caption)
             return (
-                f'<figure><img alt="{caption}" src="data:image/png;base64,{inside}">'
+                f'<figure><div class="scroll"><img alt="{caption}" '
+                f'src="data:image/png;base64,{inside}"></div>'
                 f"<figcaption>{caption}</figcaption></figure>"
             )
         return _html_table(shown) if isinstance(shown, Table) else _paragraph(shown)
@@ -167,8 +173,15 @@ def _html_block(out: Path) -> Callable[[Picture | Table | str], str]:
 
 def _html_table(table: Table) -> str:
     def line(cells: Sequence[Cell], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(str(c))}</{tag}>" for c in cells) + "</tr>"
+        return "<tr>" + "".join(cell(c, tag) for c in cells) + "</tr>"
+
+    def cell(content: Cell, tag: str) -> str:
+        kind = ' class="no"' if content == "no" else ""
+        return f"<{tag}{kind}>{html.escape(str(content))}</{tag}>"
 
     rows = "\n".join([line(table.header, "th"), *(line(row, "td") for row in table.rows)])
-    caption = html.escape(table.title)
-    return f'<div class="scroll"><table><caption>{caption}</caption>\n{rows}</table></div>'
+    title = html.escape(table.title)
+    return (
+        f'<p class="title">{title}</p>'
+        f'<div class="scroll"><table aria-label="{title}">\n{rows}</table></div>'
+    )

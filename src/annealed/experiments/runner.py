@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
+from sklearn.utils import Bunch
+
 from annealed.experiments import fig1, fig2, fig3, fig4, table1
 from annealed.experiments.configuration import read_settings
 from annealed.experiments.drawing import require_matplotlib
@@ -82,8 +84,10 @@ def reproduce(
     bar.total(sum(_MODULES[name].steps(given) for name, given in chosen.items()))
     out.mkdir(parents=True, exist_ok=True)
     began, outcomes = time.perf_counter(), []
+    stock: dict[str, Bunch | str] = {}
     for name, given in chosen.items():
-        outcomes.append(_timed(name, Lab(given, out, data_home, _titled(name, bar.step))))
+        lab = Lab(given, out, data_home, _titled(name, bar.step), stock=stock)
+        outcomes.append(_timed(name, lab))
     write_page(out, outcomes, Run(quick, time.perf_counter() - began))
     return outcomes
 
