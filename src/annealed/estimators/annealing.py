@@ -225,6 +225,11 @@ class AnnealingEstimator(CodevectorEstimator):
         """rho_i of the current model, shape (K,), summing to one within each class."""
         return self._model.weights
 
+    @property
+    def nodes_(self) -> NDArray[np.int64]:
+        """Place of every codevector in the tree of splits, as in `annealed.path.Level.nodes`."""
+        return self._model.nodes
+
     def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
         """The fitted model at another level of its path, as annealed, without refitting.
 
