@@ -13,6 +13,7 @@ Theorem 1; 2 lambda_max(C_i) for the squared Euclidean divergence): there it bec
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -74,6 +75,12 @@ class BatchAnnealer:
         self.told = math.inf  # T of the coldest level a listener has been handed
         self.chosen: Level | None = None
         self.covariance = np.zeros((0, 0))  # in coordinates where phi is half of Euclid's curvature
+
+    def copy(self) -> BatchAnnealer:
+        """A twin that stays as it is while this one goes on."""
+        twin = copy.copy(self)
+        twin.levels, twin.splits = list(self.levels), list(self.splits)
+        return twin
 
     def path(self) -> AnnealingPath:
         """Every level, hottest first."""
