@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -38,6 +39,7 @@ from annealed.estimators.parameters import (
 )
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
+from annealed.plots.sketch import sketch_bifurcation
 from annealed.schedule import Schedule
 
 __all__ = [
@@ -257,6 +259,32 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
         twin.__dict__.pop("labels_", None)
         twin._fixed = level
         return twin
+
+    # -- in a notebook -------------------------------------------------------------------------
+
+    def _sketch(self) -> str:
+        """A small bifurcation diagram, once there is a path."""
+        if not self.__sklearn_is_fitted__():
+            return ""
+        picture = sketch_bifurcation(
+            self.path_,
+            class_names=getattr(self, "classes_", None),
+            current=(self.temperature_, len(self.codevectors_)),
+            nodes=self.nodes_.tolist(),
+        )
+        return f"<div>{picture}</div>" if picture else ""
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """scikit-learn's diagram and the sketch (not there where it is set to show none)."""
+        diagram = super()._repr_html_
+        return lambda: diagram() + self._sketch()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._sketch()
+        return bundle
 
     # -- reading -------------------------------------------------------------------------------
 
