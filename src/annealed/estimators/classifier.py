@@ -251,9 +251,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                 self._scores = selection.level_scores
                 if selection.tuning is None:
                     annealer.track(selection.level)
-                self._tutor = Tutor.graduated(
-                    self._lessons, selection, annealer, self._log_prior()
-                )
+                self._tutor = Tutor.graduated(self._lessons, selection, annealer, self._log_prior())
         self._warn_of_caps(annealer, 0)
         return self
 

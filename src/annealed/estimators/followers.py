@@ -68,7 +68,9 @@ def can_follow(callbacks: Any) -> bool:
 def snapshot(estimator: Any, annealer: Any, level: Level) -> Any:
     """The estimator as if fit had stopped after a level: it predicts, and cannot learn further."""
     twin = copy.copy(estimator)
-    twin.__dict__.update(_annealer=annealer.copy(), _fixed=level, _polished=None, _tutor=None, _watch=None)
+    twin.__dict__.update(
+        _annealer=annealer.copy(), _fixed=level, _polished=None, _tutor=None, _watch=None
+    )
     twin.__dict__.update(_scores=None, _persistence=None)
     twin.__dict__.pop("labels_", None)
     return twin

@@ -157,7 +157,7 @@ def add_legend(ax: Axes, colours: Entries, notes: Entries = (), *, below: float 
         return _legend_under(ax, everything, below)[0]
     first, height = _legend_under(ax, colours, below)
     second, _ = _legend_under(ax, notes, below + height)
-    ax.add_artist(first)
+    ax.add_artist(first).set_clip_on(False)  # or the layout would leave no room for it
     ax.legend_ = second
     return first
 
@@ -171,7 +171,7 @@ def _legend_under(ax: Axes, entries: Entries, below: float) -> tuple[Any, float]
     longest = max(len(name) for _, name in entries)
     letter = points("small")
     each = LETTER * letter * longest + 2.6 * letter
-    columns = max(1, min(len(entries), int(72 * 0.96 * figure.get_figwidth() / each)))
+    columns = max(1, min(len(entries), int(72 * 0.96 * _slot(ax) / each)))
     rows = -(-len(entries) // columns)
     under = ax.transAxes + ScaledTranslation(0, -below / 72, figure.dpi_scale_trans)
     # Centred under the figure rather than the axes, which have their labels at the left.
@@ -182,6 +182,14 @@ def _legend_under(ax: Axes, entries: Entries, below: float) -> tuple[Any, float]
         "handletextpad": 0.5,
     })  # fmt: skip
     return legend, rows * 1.35 * letter + 0.4 * letter
+
+
+def _slot(ax: Axes) -> float:
+    """Width in inches of what axes and their labels have to themselves in the figure."""
+    figure: Any = ax.figure
+    place = ax.get_subplotspec()
+    part = 1.0 if place is None else len(place.colspan) / place.get_gridspec().ncols
+    return float(figure.get_figwidth() * part)
 
 
 def _legend(ax: Axes, entries: Entries, options: dict[str, Any]) -> Any:
