@@ -12,6 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from annealed import DeterministicAnnealing, ODAClassifier, ODAClustering, StochasticVQ
@@ -415,6 +417,15 @@ def test_a_path_without_levels_is_refused(display):
     model = ODAClustering().partial_fit([[0.0], [1.0]])
     with pytest.raises(ValueError, match="no level is finished"):
         display.from_path(model.path_)
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_what_has_nothing_to_draw_is_told_so(display, clusters):
+    model, X = clusters
+    with pytest.raises(NotFittedError):
+        draw(display, ODAClustering(), X)
+    with pytest.raises(TypeError, match="of a pipeline give its last step"):
+        draw(display, make_pipeline(StandardScaler(), model).fit(X), X)
 
 
 def texts(figure):

@@ -32,6 +32,7 @@ from annealed.plots.lineage import (
     in_use,
     lasting_codevectors,
     project,
+    require_fitted,
     require_levels,
 )
 
@@ -123,6 +124,7 @@ class BifurcationDisplay:
         -------
         BifurcationDisplay
         """
+        require_fitted(estimator)
         return cls.from_path(
             estimator.path_,
             feature=feature,

@@ -29,6 +29,7 @@ from annealed.plots.lineage import (
     name_classes,
     name_features,
     principal_axes,
+    require_fitted,
 )
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ class CodebookDisplay:
         -------
         CodebookDisplay
         """
+        require_fitted(estimator, "codevectors_")
         rows = None if X is None else np.asarray(X, dtype=float)
         if y is not None and (rows is None or len(np.asarray(y)) != len(rows)):
             raise ValueError("y must have one class for each row of X")

@@ -24,7 +24,13 @@ from annealed.plots.canvas import (
     write_title,
 )
 from annealed.plots.colours import INK, branch_colour
-from annealed.plots.lineage import MOST_BRANCHES, name_classes, name_features, principal_axes
+from annealed.plots.lineage import (
+    MOST_BRANCHES,
+    name_classes,
+    name_features,
+    principal_axes,
+    require_fitted,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,6 +165,7 @@ class CodevectorDisplay:
         -------
         CodevectorDisplay
         """
+        require_fitted(estimator, "codevectors_")
         rows = _taken_back(estimator.codevectors_, inverse_transform)
         if kind not in ("auto", "image", "profile", "table"):
             raise ValueError(f"kind must be 'auto', 'image', 'profile' or 'table', got {kind!r}")

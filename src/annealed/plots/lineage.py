@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from annealed.divergences import Array
 from annealed.path import AnnealingPath, Integers
@@ -17,6 +18,19 @@ from annealed.plots.colours import PALETTE
 
 # More branches than this have no colours of their own.
 MOST_BRANCHES = 2 * len(PALETTE)
+
+
+def require_fitted(estimator: Any, attribute: str = "path_") -> None:
+    """Raise NotFittedError before a fit, and TypeError if there is nothing of that kind to draw."""
+    if hasattr(type(estimator), attribute):
+        return
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)
+    if not hasattr(estimator, attribute):
+        raise TypeError(
+            f"{type(estimator).__name__} has no {attribute} to draw: of a pipeline give its last "
+            "step, of a TabularModel its estimator_"
+        )
 
 
 def require_levels(path: AnnealingPath) -> None:

@@ -22,7 +22,7 @@ from annealed.plots.canvas import (
     write_labels,
 )
 from annealed.plots.colours import INK, PALETTE, SHARED
-from annealed.plots.lineage import in_use, require_levels
+from annealed.plots.lineage import in_use, require_fitted, require_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,6 +142,7 @@ class TradeoffDisplay:
         -------
         TradeoffDisplay
         """
+        require_fitted(estimator)
         persistence = getattr(estimator, "persistence_", None)
         name = None
         if hasattr(estimator, "classes_"):

@@ -26,7 +26,7 @@ from annealed.plots.canvas import (
     write_title,
 )
 from annealed.plots.colours import INK, SHARED, Colour, branch_colour, paler
-from annealed.plots.lineage import find_branches, in_use, project, require_levels
+from annealed.plots.lineage import find_branches, in_use, project, require_fitted, require_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,6 +153,7 @@ class SplitTreeDisplay:
         -------
         SplitTreeDisplay
         """
+        require_fitted(estimator)
         return cls.from_path(
             estimator.path_,
             n_leaves=n_leaves,
