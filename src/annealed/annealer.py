@@ -173,11 +173,17 @@ class Annealer:
                     cards.at = self._advance(X, classes, weights, cards.order, cards.at, end)
             cooling = [c for c in cooling if not self.classes[c].tracking]
             if listen is not None:
+                self._count(deck, weights)
                 listen(self)
-        for c, state in enumerate(self.classes):  # what was shown again does not count again
-            seen = deck[c].rows if weights is None else weights[deck[c].rows]
-            state.weight = float(len(seen) if weights is None else seen.sum()) - state.run.seen
-        self._path = None  # a listener may have read it while repeated rows counted
+        self._count(deck, weights)
+
+    def _count(self, deck: list[_Deck], weights: Array | None) -> None:
+        """Rows that were shown again do not count again."""
+        for cards, state in zip(deck, self.classes, strict=True):
+            rows = cards.rows
+            total = float(len(rows) if weights is None else weights[rows].sum())
+            state.weight = total - state.run.seen
+        self._path = None  # class frequencies weigh its energies
 
     def _advance(
         self,

@@ -76,6 +76,12 @@ class BatchAnnealer:
         self.chosen: Level | None = None
         self.covariance = np.zeros((0, 0))  # in coordinates where phi is half of Euclid's curvature
 
+    def copy(self) -> BatchAnnealer:
+        """A twin that stays as it is while this one goes on."""
+        twin = copy.copy(self)
+        twin.levels, twin.splits = list(self.levels), list(self.splits)
+        return twin
+
     def path(self) -> AnnealingPath:
         """Every level, hottest first."""
         return AnnealingPath(self.levels, self.splits, self.end_temperature)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from annealed.divergences import Array, BregmanDivergence, get_divergence
 from annealed.estimators.annealing import SHARED_RULES
 from annealed.estimators.clustering import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights
+from annealed.estimators.followers import followed
 from annealed.estimators.parameters import check_parameters, one_of, real, whole
 from annealed.path import AnnealingPath, Level
 from annealed.schedule import Schedule
@@ -59,8 +60,8 @@ class DeterministicAnnealing(ClusterReader):
         The most iterations at one temperature.
     random_state : int, RandomState instance or None, default=None
         Decides the surrogates of "auto", nothing else.
-    callbacks : list of callables or None, default=None
-        Each is called with every `annealed.path.Level` as it finishes.
+    callbacks : list of callables or callbacks, or None, default=None
+        As in `ODAClustering`.
 
     Attributes
     ----------
@@ -122,7 +123,7 @@ class DeterministicAnnealing(ClusterReader):
         tol: float = 1e-7,
         max_iter: int = 2000,
         random_state: int | np.random.RandomState | None = None,
-        callbacks: Sequence[Callable[[Level], None]] | None = None,
+        callbacks: Sequence[Any] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.divergence = divergence
@@ -189,12 +190,15 @@ class DeterministicAnnealing(ClusterReader):
             return path.codebook(persistence.n_clusters)
 
         annealer = BatchAnnealer(divergence, schedule, float(self.tol), int(self.max_iter))
-        annealer.anneal(rows, weights, self._listener(), choose)
-        self._annealer, self._fixed = annealer, None
-        self._persistence: Persistence | None = found[0] if found else None
-        self.n_iter_ = annealer.iterations
+        with followed(
+            self, X, None, sample_weight, max_levels=self._most_levels(schedule)
+        ) as listen:
+            annealer.anneal(rows, weights, listen, choose)
+            self._annealer, self._fixed = annealer, None
+            self._persistence: Persistence | None = found[0] if found else None
+            self.n_iter_ = annealer.iterations
+            self.labels_ = self._assign(rows)
         self._warn(annealer, schedule)
-        self.labels_ = self._assign(rows)
         return self
 
     def _warn(self, annealer: BatchAnnealer, schedule: Schedule) -> None:

@@ -7,6 +7,7 @@ scikit-learn's names.
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Self
@@ -26,6 +27,7 @@ from annealed.estimators.codevectors import (
     mean_one,
     names_of,
 )
+from annealed.estimators.followers import Audience, CallbackSupportMixin, Listener, can_follow
 from annealed.estimators.parameters import (
     Rule,
     check_parameters,
@@ -37,16 +39,13 @@ from annealed.estimators.parameters import (
 )
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
+from annealed.plots.sketch import sketch_bifurcation
 from annealed.schedule import Schedule
 
 __all__ = [
     "AUTOMATIC", "SHARED_RULES", "AnnealingEstimator", "all_or_nothing", "checked_weights",
     "mean_one", "names_of", "paper_settings",
 ]  # fmt: skip
-
-
-def _all_callable(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(callable(item) for item in value)
 
 
 SHARED_RULES: dict[str, list[Rule]] = {
@@ -64,7 +63,7 @@ SHARED_RULES: dict[str, list[Rule]] = {
     "alpha": [instance(tuple, "a pair (a, b) of numbers, a >= 1 and b > 0")],
     "alpha_min": [real(0, 1, closed=True)],
     "thresholds": [one_of("scale_free", "paper")],
-    "callbacks": [one_of(None), Rule(_all_callable, "a list of callables")],
+    "callbacks": [one_of(None), Rule(can_follow, "a list of callables or callbacks")],
 }
 # epsilon_c, epsilon_n, delta where "auto" leaves the choice to us: in multiples of T (delta: of
 # its square root), and the paper's, in multiples of Delta_S d.
@@ -101,7 +100,7 @@ def paper_settings() -> dict[str, Any]:
     }
 
 
-class AnnealingEstimator(CodevectorEstimator):
+class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
     """The common part of the estimators that anneal."""
 
     _rules: dict[str, list[Rule]] = SHARED_RULES
@@ -160,19 +159,20 @@ class AnnealingEstimator(CodevectorEstimator):
             )
         return T_max, T_min
 
-    def _listener(self) -> Callable[[Any], None] | None:
-        """What hands every level that finishes from now on to the callbacks."""
-        if not self.callbacks:
+    def _listener(self) -> Listener | None:
+        """What hands every level that a stream finishes from now on to the callbacks."""
+        return Audience(self).listen if self.callbacks else None
+
+    def _most_levels(self, schedule: Schedule) -> int | None:
+        """No ladder of this schedule has more levels; None if that is not known."""
+        if schedule.wanted is not None or (schedule.T_max is None and schedule.T_min is not None):
             return None
-
-        def listen(annealer: Any) -> None:
-            for level in annealer.path():
-                if level.temperature < annealer.told:
-                    for callback in self.callbacks:
-                        callback(level)
-                    annealer.told = level.temperature
-
-        return listen
+        ratio = 1e-5 if schedule.paper else 4e-4  # what "auto" stands for
+        if schedule.T_max is not None and schedule.T_min is not None:
+            ratio = schedule.T_min / schedule.T_max
+        elif schedule.paper and schedule.T_max is not None:
+            return None
+        return math.floor(math.log(ratio) / math.log(schedule.gamma) + 1e-9) + 1
 
     def _warn_of_caps(self, annealer: Annealer, before: int) -> None:
         """Say once if levels were ended by their cap; called by the method that learns."""
@@ -225,6 +225,11 @@ class AnnealingEstimator(CodevectorEstimator):
         """rho_i of the current model, shape (K,), summing to one within each class."""
         return self._model.weights
 
+    @property
+    def nodes_(self) -> NDArray[np.int64]:
+        """Place of every codevector in the tree of splits, as in `annealed.path.Level.nodes`."""
+        return self._model.nodes
+
     def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
         """The fitted model at another level of its path, as annealed, without refitting.
 
@@ -254,6 +259,32 @@ class AnnealingEstimator(CodevectorEstimator):
         twin.__dict__.pop("labels_", None)
         twin._fixed = level
         return twin
+
+    # -- in a notebook -------------------------------------------------------------------------
+
+    def _sketch(self) -> str:
+        """A small bifurcation diagram, once there is a path."""
+        if not self.__sklearn_is_fitted__():
+            return ""
+        picture = sketch_bifurcation(
+            self.path_,
+            class_names=getattr(self, "classes_", None),
+            current=(self.temperature_, len(self.codevectors_)),
+            nodes=self.nodes_.tolist(),
+        )
+        return f"<div>{picture}</div>" if picture else ""
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """scikit-learn's diagram and the sketch (not there where it is set to show none)."""
+        diagram = super()._repr_html_
+        return lambda: diagram() + self._sketch()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._sketch()
+        return bundle
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from annealed.estimators.annealing import (
     mean_one,
     names_of,
 )
+from annealed.estimators.followers import followed
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, Quick, Sample, StreamingEstimator
 from annealed.finetune import (
@@ -104,8 +105,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         choice of the level and fine-tuning.
     random_state : int, RandomState instance or None, default=None
         Decides the order of presentation in `fit`, and which rows are held out.
-    callbacks : list of callables or None, default=None
-        Each is called with every `annealed.path.Level` as it finishes.
+    callbacks : list of callables or callbacks, or None, default=None
+        As in `ODAClustering`.
 
     Attributes
     ----------
@@ -186,7 +187,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         priors: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
-        callbacks: Sequence[Callable[[Level], None]] | None = None,
+        callbacks: Sequence[Any] | None = None,
     ) -> None:
         self.divergence = divergence
         self.level = level
@@ -238,18 +239,20 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self._check_priors(classes)
         rng = np.random.default_rng(self._seed())
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(classes))
-        annealer.anneal(rows, index.astype(np.int32), weights, rng, self._listener())
-        self._annealer, self._fixed, self._tutor, self._watch = annealer, None, None, None
-        self._warn_of_caps(annealer, 0)
         self.classes_, self._seen = classes, list(classes)
-        selection = self._select(rows, index.astype(np.int32), weights, schedule, rng)
-        if selection is None:
-            self._scores: list[float] | None = self._level_scores(rows, index, rng)
-        else:
-            self._scores = selection.level_scores
-            if selection.tuning is None:
-                annealer.track(selection.level)
-            self._tutor = Tutor.graduated(self._lessons, selection, annealer, self._log_prior())
+        with followed(self, X, y, sample_weight, max_levels=self._most_levels(schedule)) as listen:
+            annealer.anneal(rows, index.astype(np.int32), weights, rng, listen)
+            self._annealer, self._fixed, self._tutor = annealer, None, None
+            self._watch = None
+            selection = self._select(rows, index.astype(np.int32), weights, schedule, rng)
+            if selection is None:
+                self._scores: list[float] | None = self._level_scores(rows, index, rng)
+            else:
+                self._scores = selection.level_scores
+                if selection.tuning is None:
+                    annealer.track(selection.level)
+                self._tutor = Tutor.graduated(self._lessons, selection, annealer, self._log_prior())
+        self._warn_of_caps(annealer, 0)
         return self
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from annealed.estimators.annealing import (
     checked_weights,
     mean_one,
 )
+from annealed.estimators.followers import followed
 from annealed.estimators.parameters import one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, Quick, Sample, StreamingEstimator
 from annealed.kernels import kernel_for
@@ -151,8 +152,9 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         (T = 0), as k-means does.
     random_state : int, RandomState instance or None, default=None
         Decides the order of presentation in `fit` and the surrogates of "auto".
-    callbacks : list of callables or None, default=None
-        Each is called with every `annealed.path.Level` as it finishes.
+    callbacks : list of callables or callbacks, or None, default=None
+        A callable is called with every `annealed.path.Level` as it finishes; an object with the
+        hooks of scikit-learn's callbacks follows by those (see `annealed.callbacks`).
 
     Attributes
     ----------
@@ -215,7 +217,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         thresholds: str = "scale_free",
         polish: bool = False,
         random_state: int | np.random.RandomState | None = None,
-        callbacks: Sequence[Callable[[Level], None]] | None = None,
+        callbacks: Sequence[Any] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.divergence = divergence
@@ -264,13 +266,17 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         seed = self._seed()
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, samples, seed)
         rng = np.random.default_rng(seed)
-        annealer.anneal(rows, None, weights, rng, self._listener())
-        self._annealer, self._fixed, self._polished, self._watch = annealer, None, None, None
-        if self.polish:
-            self._polished = self._harden(annealer, rows, weights, rng)
+        with followed(
+            self, X, None, sample_weight, max_levels=self._most_levels(schedule)
+        ) as listen:
+            annealer.anneal(rows, None, weights, rng, listen)
+            self._annealer, self._fixed, self._polished = annealer, None, None
+            self._watch = None
+            if self.polish:
+                self._polished = self._harden(annealer, rows, weights, rng)
+            self.labels_ = self._assign(rows)
         self._warn_of_caps(annealer, 0)
         self._warn_of_too_few(schedule)
-        self.labels_ = self._assign(rows)
         return self
 
     @all_or_nothing
