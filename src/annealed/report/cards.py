@@ -72,7 +72,9 @@ def write_cards(
                 features=features,
                 nearest=[
                     Neighbour(
-                        row, float(max(divergences[row, i], 0.0)), around.values[row, first].tolist()
+                        row,
+                        float(max(divergences[row, i], 0.0)),
+                        around.values[row, first].tolist(),
                     )
                     for row in nearest[i]
                 ],

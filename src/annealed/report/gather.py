@@ -112,9 +112,7 @@ def _nodes(tree: Tree, level: Level) -> list[NodeIndex]:
 # -- levels ------------------------------------------------------------------------------------
 
 
-def _show_level(
-    source: Source, plane: Plane, around: Surroundings, X: Array, k: int
-) -> LevelShown:
+def _show_level(source: Source, plane: Plane, around: Surroundings, X: Array, k: int) -> LevelShown:
     level = source.path[k]
     original = source.original(level.codevectors)
     places = plane.place(original if plane.original else level.codevectors)
@@ -195,7 +193,7 @@ def _show_chosen(source: Source, plane: Plane, use: Use) -> Chosen:
 def _level_in_use(path: AnnealingPath, use: Use) -> int:
     """The level a model is or comes from."""
     K, T = len(use.codevectors), path.temperatures
-    same = np.flatnonzero((np.abs(T / max(use.temperature, 1e-300) - 1) < 1e-9))
+    same = np.flatnonzero(np.abs(T / max(use.temperature, 1e-300) - 1) < 1e-9)
     if len(same) and path[int(same[0])].n_codevectors == K:
         return int(same[0])
     fewest = path[0].n_codevectors

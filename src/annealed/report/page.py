@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from annealed.colours import SHARED, Colour, branch_colour, paler
+from annealed.colours import PALETTE, SHARED, Colour, branch_colour, paler
 from annealed.divergences import BregmanDivergence
 from annealed.report.contents import Contents
 from annealed.report.gather import gather
@@ -85,6 +85,7 @@ def explore(
     >>> page.contents.features[0]
     'sepal length (cm)'
     """
+    _import_tools()  # say what is missing before the work, not after
     source = read_source(
         model, X, y, feature_names=feature_names, class_names=class_names,
         n_codevectors=n_codevectors, divergence=divergence, inverse=inverse, title=title,
@@ -116,7 +117,7 @@ class Page:
     @cached_property
     def html(self) -> str:
         """The page as a string."""
-        jinja2, plotly = _import_jinja2(), _import_plotly()
+        jinja2, markupsafe, plotly = _import_tools()
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATE),
             autoescape=True,
@@ -125,7 +126,7 @@ class Page:
         )
         environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
         data = _plain(dataclasses.asdict(self.contents)) | {"colours": _colours(self.contents)}
-        trusted = jinja2.utils.markupsafe.Markup
+        trusted = markupsafe.Markup
         page: str = environment.get_template("page.html").render(
             contents=self.contents,
             data=data,
@@ -148,26 +149,18 @@ class Page:
         )
 
 
-def _import_jinja2() -> Any:
+def _import_tools() -> tuple[Any, Any, Any]:
+    """jinja2, markupsafe (which comes with it) and plotly.offline, or word of what to install."""
     try:
         import jinja2
-    except ImportError as error:
-        raise ImportError(_missing("jinja2")) from error
-    return jinja2
-
-
-def _import_plotly() -> Any:
-    try:
+        import markupsafe
         import plotly.offline
-    except ImportError as error:
-        raise ImportError(_missing("plotly")) from error
-    return plotly.offline
-
-
-def _missing(package: str) -> str:
-    return (
-        f"the page needs {package}, which is not installed: pip install 'annealed[report]'"
-    )
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        raise ImportError(
+            f"the page needs {missing}, which is not installed: pip install 'annealed[report]'"
+        ) from error
+    return jinja2, markupsafe, plotly.offline
 
 
 def _plain(value: Any) -> Any:
@@ -187,10 +180,15 @@ def _colours(contents: Contents) -> dict[str, list[str]]:
     light = [branch_colour(branch) for branch in range(n)]
     # What is darkened to be told apart on white has to be paled on black.
     dark = [
-        branch_colour(branch) if branch < 6 else paler(branch_colour(branch % 6))
+        branch_colour(branch)
+        if branch < len(PALETTE)
+        else paler(branch_colour(branch % len(PALETTE)))
         for branch in range(n)
     ]
-    return {"light": [_hex(c) for c in (*light, SHARED)], "dark": [_hex(c) for c in (*dark, SHARED)]}
+    return {
+        "light": [_hex(c) for c in (*light, SHARED)],
+        "dark": [_hex(c) for c in (*dark, SHARED)],
+    }
 
 
 def _hex(colour: Colour) -> str:

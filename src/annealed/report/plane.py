@@ -55,6 +55,6 @@ def choose_plane(rows: Array, original: Array, names: Sequence[str]) -> Plane:
         turn = np.sign(found[axis][np.abs(found[axis]).argmax()]) or 1.0
         directions[:, axis] = turn * found[axis]
         share[axis] = float(stretch[axis] ** 2) / total
-    first, second = (f"{part:.0%} of the variance" for part in share)
-    axes = (f"first principal component ({first})", f"second principal component ({second})")
+    first, second = (f"{part:.0%} of variance" for part in share)
+    axes = (f"principal component 1 ({first})", f"principal component 2 ({second})")
     return Plane(middle, directions, axes, original=False, projected=True, flat=False)

@@ -100,14 +100,15 @@ def read_source(
         )
     n_classes = max(int(level.classes.max()) for level in path) + 1
     names = _name_classes(class_names, n_classes)
+    classes = _find_classes(y, class_names, n_classes)
     return Source(
         path=path,
         X=rows,
-        labels=None if y is None else [str(label) for label in np.asarray(y).tolist()],
-        classes=_find_classes(y, class_names, n_classes),
+        labels=None if y is None else _name_labels(y, classes, names),
+        classes=classes,
         features=_name_features(feature_names, d, inverse),
         class_names=names,
-        divergence=get_divergence(divergence or getattr(model, "divergence", "squared_euclidean")),
+        divergence=get_divergence(_find_divergence(model, divergence)),
         inverse=inverse,
         use=_find_use(model, path, n_codevectors),
         persistence=getattr(model, "persistence_", None),
@@ -189,6 +190,25 @@ def _find_classes(
     labels = range(n_classes) if names is None else np.asarray(names).tolist()
     place = {label: c for c, label in enumerate(labels)}
     return np.array([place.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.int64)
+
+
+def _name_labels(y: ArrayLike, classes: NDArray[np.int64] | None, names: list[str]) -> list[str]:
+    """What each row is called: its class, or its label as a word."""
+    labels = [
+        label if isinstance(label, str) else f"label {label}" for label in np.asarray(y).tolist()
+    ]
+    if classes is None:
+        return labels
+    return [
+        names[c] if c >= 0 else label for c, label in zip(classes.tolist(), labels, strict=True)
+    ]
+
+
+def _find_divergence(model: Any, given: str | BregmanDivergence | None) -> str | BregmanDivergence:
+    if given is not None:
+        return given
+    own: str | BregmanDivergence = getattr(model, "divergence", "squared_euclidean")
+    return own
 
 
 def _find_use(model: Any, path: AnnealingPath, n_codevectors: int | None) -> Use | None:

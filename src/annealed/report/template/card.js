@@ -9,6 +9,12 @@ function nameButton(node) {
   return go;
 }
 
+// A name as text that may break after the marks that join its words; all of it on hovering.
+function breakable(text) {
+  const parts = text.split(/(?<=[_/.,;:-])/);
+  return element("bdi", { class: "name", title: text }, ...parts.flatMap((part) => [part, element("wbr")]));
+}
+
 function between(parts, mark) {
   return parts.flatMap((part, i) => (i ? [mark, part] : [part]));
 }
@@ -60,18 +66,18 @@ function differenceTable(card) {
   const compared = card.others !== "none";
   const against = { siblings: "siblings", classes: "others", none: "" }[card.others];
   const most = Math.max(...card.features.map((one) => Math.abs(one.difference || 0)), 1e-9);
-  const head = ["feature", "here", ...(compared ? [against, "difference, in standard deviations"] : [])];
+  const head = ["feature", "here", ...(compared ? [against, "difference, in SD"] : [])];
   const columns = ["feature", "value", "value", "bar"].slice(0, head.length);
   const rows = card.features.map((one) => {
     const cells = [
-      element("td", {}, element("bdi", { class: "name" }, data.features[one.feature])),
+      element("td", {}, breakable(data.features[one.feature])),
       element("td", { class: "number", "data-cell": "own" }, number(one.own)),
     ];
     if (compared) {
       const part = (50 * Math.abs(one.difference)) / most;
       const bar = element("b", {});
       bar.style.cssText = `width: ${part}%; left: ${one.difference < 0 ? 50 - part : 50}%`;
-      const text = (one.difference > 0 ? "+" : "") + number(one.difference);
+      const text = (one.difference > 0 ? "+" : "") + number(one.difference, 2);
       cells.push(
         element("td", { class: "number", "data-cell": "others" }, number(one.others)),
         element("td", { class: "number" }, element("div", { class: "bar" }, element("i", { "aria-hidden": "true" }, bar), element("span", { "data-cell": "difference" }, text)))
@@ -102,7 +108,7 @@ function nearestList(card) {
   const items = card.nearest.map((one) => {
     const label = data.rows.labels ? [", ", element("bdi", { class: "name" }, data.rows.labels[one.row])] : [];
     const values = one.values.flatMap((value, j) => [
-      j ? " · " : "", element("bdi", {}, data.features[card.features[j].feature]), " ", element("span", { "data-cell": "value" }, number(value)),
+      j ? " · " : "", element("bdi", {}, shortened(data.features[card.features[j].feature], 30)), " ", element("span", { "data-cell": "value" }, number(value)),
     ]);
     return element(
       "li", { "data-row": data.rows.numbers[one.row] },
@@ -112,7 +118,7 @@ function nearestList(card) {
   });
   const all = data.rows.x.length === data.rows.total;
   return [
-    element("h3", {}, all ? "The nearest real samples" : "The nearest of the samples shown"),
+    element("h3", {}, all ? "The nearest real samples (circled on the map)" : "The nearest of the samples shown (circled on the map)"),
     element("ul", { class: "nearest" }, ...items),
   ];
 }

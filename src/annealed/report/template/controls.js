@@ -59,18 +59,37 @@ function startControls() {
   onChange(writeFigures);
 }
 
-state.level = data.chosen ? data.chosen.level : 0;
+// -- starting -----------------------------------------------------------------------------------
+
+// Reading Plotly takes most of the time this page takes to open: the rest is shown before.
+function loadPlotly(then) {
+  requestAnimationFrame(() => setTimeout(() => {
+    const script = document.createElement("script");
+    script.nonce = byId("page-script").nonce;
+    script.textContent = byId("plotly-source").textContent;
+    document.head.append(script);
+    then();
+  }));
+}
+
+// Open where there is something to see: at the model in use, or at the finest level one can survey.
+const surveyed = levels.map((level) => level.n_codevectors <= 12).lastIndexOf(true);
+state.level = data.chosen ? data.chosen.level : Math.max(0, surveyed);
 startControls();
 startCard();
-startMap();
-startCourse();
 writeFigures();
-drawPlateaus();
-dark.addEventListener("change", () => {
-  drawMap();
-  drawLegend();
-  drawCourse();
+drawLegend();
+writeMapNote();
+loadPlotly(() => {
+  startMap();
+  startCourse();
   drawPlateaus();
-  drawCard();
+  dark.addEventListener("change", () => {
+    drawMap();
+    drawLegend();
+    drawCourse();
+    drawPlateaus();
+    drawCard();
+  });
+  document.documentElement.dataset.ready = "true";
 });
-document.documentElement.dataset.ready = "true";

@@ -40,7 +40,7 @@ function panels() {
     title: "Distortion D (solid) and free energy F (dashed)", share: 1,
     curves: [
       curve("distortion", levels.map((level) => level.distortion), "solid"),
-      curve("free_energy", levels.map((level) => level.free_energy), "dot"),
+      curve("free_energy", levels.map((level) => level.free_energy), "dash"),
     ],
   });
   made.push({ title: "Number of codevectors K", share: 1, log: Math.max(...K) >= 10, steps: true, curves: [curve("n_codevectors", K, "solid")] });
@@ -105,7 +105,7 @@ function courseLayout() {
     xaxis: {
       type: "log", range: courseRange.slice(), anchor: coursePanels[coursePanels.length - 1].id,
       title: { text: "temperature T, from hot to cold", font: { size: 12 }, standoff: 6 },
-      tickvals: ticks, ticktext: ticks.map(number), gridcolor: css("--grid"), fixedrange: true, zeroline: false,
+      tickvals: ticks, ticktext: ticks.map((tick) => number(tick)), gridcolor: css("--grid"), fixedrange: true, zeroline: false,
     },
     annotations: coursePanels.map((panel) => ({
       text: forPlotly(shortened(panel.title, 52)), xref: "paper", yref: "paper", x: 0, y: panel.domain[1], xanchor: "left",
@@ -152,9 +152,13 @@ function shape(tag, attributes) {
   return made;
 }
 
-function verticalLine(T, style) {
+// A line through every panel, but not through their titles.
+function verticalLines(T, style) {
   const x = atX(T);
-  return shape("line", { x1: x, x2: x, y1: COURSE_MARGIN.t, y2: course.clientHeight - COURSE_MARGIN.b, ...style });
+  return coursePanels.map((panel) => {
+    const [from, to] = panel.range.map((end) => atY(panel, panel.log ? 10 ** end : end));
+    return shape("line", { x1: x, x2: x, y1: from, y2: to, ...style });
+  });
 }
 
 function dotRadius(weight) {
@@ -176,9 +180,9 @@ function drawCut() {
   ];
   if (data.chosen) {
     const T = levels[data.chosen.level].temperature;
-    drawn.push(verticalLine(T, { stroke: css("--accent"), "stroke-width": 1.2, "stroke-dasharray": "4 4" }));
+    drawn.push(...verticalLines(T, { stroke: css("--accent"), "stroke-width": 1.2, "stroke-dasharray": "4 4" }));
   }
-  drawn.push(verticalLine(level.temperature, { stroke: css("--ink"), "stroke-width": 1.6 }));
+  drawn.push(...verticalLines(level.temperature, { stroke: css("--ink"), "stroke-width": 1.6 }));
   const chosen = selected();
   const share = Math.max(1, data.classes.length);
   level.nodes.forEach((node, i) => {

@@ -55,6 +55,7 @@ function mapTraces() {
   const i = selected();
   const sizes = markerSizes(level);
   const chosen = data.chosen && data.chosen.level === state.level ? data.chosen : NOBODY;
+  const many = chosen.x.length > 40;
   const near = i >= 0 && data.rows ? level.cards[i].nearest.map((one) => one.row) : [];
   const still = { type: "scatter", mode: "markers", hoverinfo: "skip", showlegend: false };
   return [
@@ -72,7 +73,7 @@ function mapTraces() {
     },
     {
       ...still, x: chosen.x, y: chosen.y,
-      marker: { symbol: "x-thin", size: 9, line: { color: css("--ink"), width: 2 } },
+      marker: { symbol: "x-thin", size: many ? 6 : 9, line: { color: css("--ink"), width: many ? 1.2 : 2 } },
     },
     {
       ...still, x: i < 0 ? [] : [level.x[i]], y: i < 0 ? [] : [level.y[i]],
@@ -84,9 +85,10 @@ function mapTraces() {
   ];
 }
 
-function axis(title, range, extra) {
+// A title takes some six pixels a letter; what has no room is cut short.
+function axis(title, range, pixels, extra) {
   return {
-    title: { text: forPlotly(shortened(title, 60)), font: { size: 12 }, standoff: 6 },
+    title: { text: forPlotly(shortened(title, Math.max(8, Math.floor(pixels / 6.2)))), font: { size: 12 }, standoff: 6 },
     range: range.slice(), zeroline: false, gridcolor: css("--grid"), linecolor: css("--line"),
     tickfont: { size: 11 }, automargin: false, nticks: 6, ...extra,
   };
@@ -96,11 +98,12 @@ let mapView = { x: mapRange.x.slice(), y: mapRange.y.slice() };
 
 function mapLayout() {
   const flat = data.axes[1] === "" && !data.projected;
+  const { l, r, t, b } = MAP_MARGIN;
   return {
     margin: MAP_MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: css("--soft"), family: getComputedStyle(document.body).fontFamily },
-    xaxis: axis(data.axes[0], mapView.x),
-    yaxis: axis(flat ? "(samples spread to be seen)" : data.axes[1], mapView.y, flat ? { showticklabels: false, range: [-1.3, 1.3] } : {}),
+    xaxis: axis(data.axes[0], mapView.x, map.clientWidth - l - r),
+    yaxis: axis(flat ? "(samples spread to be seen)" : data.axes[1], mapView.y, map.clientHeight - t - b, flat ? { showticklabels: false, range: [-1.3, 1.3] } : {}),
     hovermode: "closest", hoverdistance: 12, dragmode: matchMedia("(pointer: coarse)").matches ? false : "pan",
     hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink"), size: 12 }, align: "left" },
     showlegend: false,
@@ -212,8 +215,6 @@ function writeMapNote() {
 
 function startMap() {
   drawMap();
-  drawLegend();
-  writeMapNote();
   map.on("plotly_click", (event) => {
     const point = event.points.find((one) => one.curveNumber === 1);
     if (point) select(levels[state.level].nodes[point.pointNumber]);

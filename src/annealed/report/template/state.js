@@ -24,11 +24,11 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
-// Four digits, as Python's "%.4g" gives them but for long exponents.
-function number(value) {
+// Four digits unless told otherwise.
+function number(value, digits = 4) {
   if (value === null || value === undefined) return "–";
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
-  const rounded = Number(value.toPrecision(4));
+  const rounded = Number(value.toPrecision(digits));
   const size = Math.abs(rounded);
   if (size !== 0 && (size < 1e-4 || size >= 1e6)) return rounded.toExponential();
   return String(rounded);
@@ -39,7 +39,7 @@ function count(value) {
 }
 
 function percent(value) {
-  return `${number(100 * value)} %`;
+  return `${number(100 * value, 3)} %`;
 }
 
 // Plotly reads a little HTML in the texts it draws: names are to be read as they are.
