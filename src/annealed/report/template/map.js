@@ -4,6 +4,7 @@
 const map = byId("map");
 const canvas = byId("points");
 const MAP_MARGIN = { l: 52, r: 12, t: 8, b: 44 };
+const CODEVECTORS = 0; // the first of the traces
 const NOBODY = { x: [], y: [] };
 
 function decodeCells(text) {
@@ -60,10 +61,6 @@ function mapTraces() {
   const still = { type: "scatter", mode: "markers", hoverinfo: "skip", showlegend: false };
   return [
     {
-      ...still, x: near.map((row) => data.rows.x[row]), y: near.map((row) => data.rows.y[row]),
-      marker: { symbol: "circle-open", size: 9, color: css("--ink"), line: { width: 1.5 } },
-    },
-    {
       ...still, x: level.x, y: level.y, hoverinfo: "text",
       hovertext: level.nodes.map((_, j) => hoverText(level, j)),
       marker: {
@@ -74,6 +71,10 @@ function mapTraces() {
     {
       ...still, x: chosen.x, y: chosen.y,
       marker: { symbol: "x-thin", size: many ? 6 : 9, line: { color: css("--ink"), width: many ? 1.2 : 2 } },
+    },
+    {
+      ...still, x: near.map((row) => data.rows.x[row]), y: near.map((row) => data.rows.y[row]),
+      marker: { symbol: "circle-open", size: 9, color: css("--ink"), line: { width: 1.5 } },
     },
     {
       ...still, x: i < 0 ? [] : [level.x[i]], y: i < 0 ? [] : [level.y[i]],
@@ -216,7 +217,7 @@ function writeMapNote() {
 function startMap() {
   drawMap();
   map.on("plotly_click", (event) => {
-    const point = event.points.find((one) => one.curveNumber === 1);
+    const point = event.points.find((one) => one.curveNumber === CODEVECTORS);
     if (point) select(levels[state.level].nodes[point.pointNumber]);
   });
   map.on("plotly_relayouting", drawPoints);
