@@ -143,7 +143,8 @@ ALL_FIGURES = """() => {
     slider.dispatchEvent(new Event('input'));
     const row = { dots: document.querySelectorAll('#course-over circle.live').length,
                   options: document.querySelectorAll('#picker option').length - 1 };
-    for (const one of document.querySelectorAll('.figures dd')) row[one.id.slice(2)] = one.innerText;
+    for (const one of document.querySelectorAll('.figures dd'))
+      row[one.id.slice(2)] = one.innerText;
     rows.push(row);
   }
   return rows; }"""
@@ -283,7 +284,7 @@ def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
 
     # Play goes on by itself until it is paused.
     page.click("#play")
-    page.wait_for_function("parseInt(document.getElementById('f-level').textContent) >= 3")
+    page.wait_for_function("() => parseInt(document.getElementById('f-level').textContent) >= 3")
     assert page.inner_text("#play-word") == "Pause"
     page.click("#play")
     at = level_of(page)
@@ -294,7 +295,7 @@ def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
     # At the cold end it stops by itself.
     set_level(page, len(path) - 2)
     page.click("#play")
-    page.wait_for_function("document.getElementById('play-word').textContent === 'Play'")
+    page.wait_for_function("() => document.getElementById('play-word').textContent === 'Play'")
     assert level_of(page) == len(path) - 1
 
 
@@ -316,7 +317,7 @@ def test_the_keyboard_alone_is_enough(visit, clustering, viewport):
 
     tab_to("play")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.getElementById('play-word').textContent === 'Pause'")
+    page.wait_for_function("() => document.getElementById('play-word').textContent === 'Pause'")
     page.keyboard.press("Space")
     assert page.inner_text("#play-word") == "Play"
     tab_to("slider")
