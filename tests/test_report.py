@@ -7,6 +7,7 @@ import html
 import json
 import re
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -162,23 +163,27 @@ def test_a_codevector_alone_in_its_class_is_compared_with_the_other_classes(clas
 # -- the tree -------------------------------------------------------------------------------------
 
 
+def model_path(model):
+    return (model[-1] if hasattr(model, "steps") else model).path_
+
+
 @pytest.mark.parametrize("name", ["clustering", "classifier"])
-def test_cutting_the_tree_at_a_level_meets_its_lasting_codevectors(request, name, iris):
+def test_cutting_the_tree_at_a_level_meets_its_codevectors(request, name, iris):
     model = request.getfixturevalue(name)
     contents = explore(model, iris.data).contents
     last = set(contents.levels[-1].nodes)
     heights = sorted(contents.nodes[node].height for node in last)
     assert heights == list(range(len(last)))
 
-    def lasts(node):
-        return node in last or any(
-            lasts(child) for fork in contents.nodes[node].forks for child in fork.children
-        )
-
-    for shown in contents.levels:
+    for before, shown in pairwise([None, *contents.levels]):
         T = shown.temperature
-        met = {twig.node for twig in contents.twigs if twig.end <= T <= twig.start}
-        assert met == {node for node in shown.nodes if lasts(node)}
+        met = [twig for twig in contents.twigs if twig.end <= T <= twig.start]
+        assert sorted(twig.node for twig in met) == sorted(shown.nodes)
+        new = [twig for twig in met if before is None or twig.node not in before.nodes]
+        for twig in new:
+            i = shown.nodes.index(twig.node)
+            parent = int(model_path(model)[contents.levels.index(shown)].parents[i])
+            assert twig.origin == (None if before is None else before.nodes[parent])
 
 
 def test_colours_are_the_clusters_in_use(clustering, iris):

@@ -285,12 +285,12 @@ def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
     # Play goes on by itself until it is paused.
     page.click("#play")
     page.wait_for_function("() => parseInt(document.getElementById('f-level').textContent) >= 3")
-    assert page.inner_text("#play-word") == "Pause"
+    assert page.text_content("#play-word") == "Pause"
     page.click("#play")
     at = level_of(page)
     page.wait_for_timeout(700)
     assert level_of(page) == at
-    assert page.inner_text("#play-word") == "Play"
+    assert page.text_content("#play-word") == "Play"
 
     # At the cold end it stops by itself.
     set_level(page, len(path) - 2)
@@ -319,7 +319,7 @@ def test_the_keyboard_alone_is_enough(visit, clustering, viewport):
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.getElementById('play-word').textContent === 'Pause'")
     page.keyboard.press("Space")
-    assert page.inner_text("#play-word") == "Play"
+    assert page.text_content("#play-word") == "Play"
     tab_to("slider")
     page.keyboard.press("End")
     assert level_of(page) == len(path) - 1

@@ -99,9 +99,13 @@ class NodeShown:
 
 @dataclass(frozen=True)
 class Twig:
-    """A line of the tree: a node from one temperature to another, hot to cold."""
+    """A line of the tree: a codevector from one temperature to another, hot to cold.
+
+    ``origin`` is the one of the level before that it comes from (None: it is there from the start).
+    """
 
     node: NodeIndex
+    origin: NodeIndex | None
     start: float
     end: float
 

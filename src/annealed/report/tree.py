@@ -13,8 +13,9 @@ from annealed.report.contents import Fork, NodeIndex, NodeShown, Twig
 if TYPE_CHECKING:
     from annealed.path import AnnealingPath
 
-# How far beside its mother's line a codevector is drawn that does not last, in widths of a leaf.
-BESIDE = 0.3
+# How far beside its mother's line a codevector is drawn that does not last: a part of the height of
+# the tree, counted in leaves, of which a small tree is taken to have this many.
+BESIDE, LEAST_LEAVES = 0.02, 15
 
 
 class Tree:
@@ -95,12 +96,14 @@ class Tree:
             sides = self._lasting_sides(node)
             if sides:
                 heights[node] = float(np.mean([heights[side] for side in sides]))
+        room = dict.fromkeys(heights, BESIDE * max(place, LEAST_LEAVES))
         for split in self.path.events:  # mothers before their children
             mother = self.index[split.class_index, split.parent]
-            for child, side in zip(split.children, (-BESIDE, BESIDE), strict=True):
+            for child, side in zip(split.children, (-1, 1), strict=True):
                 node = self.index[split.class_index, child]
                 if node not in self.lasting:
-                    heights[node] = heights[mother] + side
+                    heights[node] = heights[mother] + side * room[mother]
+                    room[node] = room[mother] / 2
         return [heights[node] for node in range(len(self.keys))]
 
     def _lasting_sides(self, node: NodeIndex) -> list[NodeIndex]:
@@ -120,19 +123,25 @@ class Tree:
         return float(np.sqrt(T[level - 1] * T[level])) if level else float(T[0])
 
     def twigs(self) -> list[Twig]:
-        """The lines of the tree, from where a codevector stands apart to where it splits.
+        """The lines of the tree: a cut at the temperature of a level meets its codevectors.
 
-        A split is drawn just before the first level that has both sides, so that a cut at the
-        temperature of a level meets the codevectors of that level.
+        A line begins just before the first level that has the codevector, and ends just before the
+        first that does not: it has split, or came together with its sister again, or faded.
         """
-        born = {side: f.level for forks in self.forks for f in forks for side in f.children}
-        coldest = float(self.path.temperatures[-1])
-        twigs = []
-        for node in sorted(self.lasting):
-            fork = self.lasting_fork(node)
-            end = coldest if fork is None else self.border(fork.level)
-            twigs.append(Twig(node, self.border(born.get(node, 0)), end))
-        return twigs
+        path, twigs = self.path, []
+        begun: dict[NodeIndex, tuple[NodeIndex | None, float]] = {}
+        before: list[NodeIndex] = []
+        for k in range(len(path)):
+            here = self.nodes_of(k)
+            for node in set(begun).difference(here):
+                twigs.append(Twig(node, *begun.pop(node), self.border(k)))
+            for node, parent in zip(here, path[k].parents.tolist(), strict=True):
+                origin = before[parent] if k and parent >= 0 else None
+                begun.setdefault(node, (origin, self.border(k)))
+            before = here
+        coldest = float(path.temperatures[-1])
+        twigs += [Twig(node, *begun[node], coldest) for node in begun]
+        return sorted(twigs, key=lambda twig: (-twig.start, twig.node))
 
     # -- in which colour -----------------------------------------------------------------------
 

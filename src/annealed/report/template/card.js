@@ -53,7 +53,7 @@ function factsOf(level, i, card) {
   );
   if (card.rows !== null) {
     const shown = data.rows.x.length < data.rows.total ? "rows shown" : "rows";
-    list.append(...fact("rows", number_("rows", null, count(card.rows)), ` of the ${count(data.rows.x.length)} ${shown} belong to it most`));
+    list.append(...fact("rows", number_("rows", null, count(card.rows)), ` of the ${count(data.rows.x.length)} ${shown} belong to it`));
   }
   list.append(...fact("born at", ...birth(node)));
   const mother = nodes[node].parent;

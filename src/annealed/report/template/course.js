@@ -72,7 +72,7 @@ function treeTraces() {
     const node = nodes[twig.node];
     if (!groups.has(node.branch)) groups.set(node.branch, { x: [], y: [] });
     const line = groups.get(node.branch);
-    const from = node.parent === null ? node.height : nodes[node.parent].height;
+    const from = twig.origin === null ? node.height : nodes[twig.origin].height;
     line.x.push(twig.start, twig.start, twig.end, null);
     line.y.push(from, node.height, node.height, null);
   }
@@ -161,10 +161,18 @@ function verticalLines(T, style) {
   });
 }
 
-function dotRadius(weight) {
-  const room = (course.clientHeight * (coursePanels[0].domain[1] - coursePanels[0].domain[0])) / leaves;
-  const most = Math.max(2.6, Math.min(8, 0.9 * room));
-  return Math.max(Math.min(2.2, most), most * Math.sqrt(weight));
+// Dots show weight as far as there is room between neighbours.
+function dotRadii(level) {
+  const share = Math.max(1, data.classes.length);
+  const places = level.nodes.map((node) => atY(coursePanels[0], nodes[node].height));
+  const order = places.map((_, i) => i).sort((i, j) => places[i] - places[j]);
+  const radii = [];
+  order.forEach((i, at) => {
+    const beside = [order[at - 1], order[at + 1]].filter((j) => j !== undefined);
+    const room = 0.45 * Math.min(20, ...beside.map((j) => Math.abs(places[j] - places[i])));
+    radii[i] = Math.max(2.5, Math.min(room, 3 + 9 * Math.sqrt(level.weights[i] / share)));
+  });
+  return radii;
 }
 
 function drawCut() {
@@ -184,10 +192,10 @@ function drawCut() {
   }
   drawn.push(...verticalLines(level.temperature, { stroke: css("--ink"), "stroke-width": 1.6 }));
   const chosen = selected();
-  const share = Math.max(1, data.classes.length);
+  const radii = dotRadii(level);
   level.nodes.forEach((node, i) => {
     const dot = shape("circle", {
-      class: "live", cx: x, cy: atY(tree, nodes[node].height), r: dotRadius(level.weights[i] / share),
+      class: "live", cx: x, cy: atY(tree, nodes[node].height), r: radii[i],
       fill: colour(nodes[node].branch), stroke: css(i === chosen ? "--ink" : "--panel"), "stroke-width": i === chosen ? 3 : 1,
     });
     dot.dataset.node = node;

@@ -113,7 +113,8 @@ function mapLayout() {
 
 const MAP_CONFIG = {
   displaylogo: false, responsive: false, doubleClick: "reset", scrollZoom: false,
-  modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d", "autoScale2d"],
+  // Named one by one: what else Plotly offers would leave out the samples or ask for a network.
+  modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]],
 };
 
 function drawMap() {
