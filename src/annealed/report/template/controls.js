@@ -84,6 +84,7 @@ loadPlotly(() => {
   startMap();
   startCourse();
   drawPlateaus();
+  if (data.plateaus) onResize(byId("plateaus"), drawPlateaus);
   dark.addEventListener("change", () => {
     drawMap();
     drawLegend();

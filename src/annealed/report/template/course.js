@@ -99,7 +99,7 @@ function courseLayout() {
   const cold = 10 ** courseRange[1];
   const ticks = roundNumbers(cold, hot, width < 480 ? 6 : 10);
   const layout = {
-    margin: COURSE_MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    width, height: course.clientHeight, margin: COURSE_MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: css("--soft"), family: getComputedStyle(document.body).fontFamily, size: 11 },
     dragmode: false, hovermode: false, showlegend: false,
     xaxis: {
@@ -235,10 +235,7 @@ function startCourse() {
   over.addEventListener("pointermove", (event) => dragging && follow(event));
   for (const end of ["pointerup", "pointercancel"]) over.addEventListener(end, () => (dragging = false));
   onChange(drawCut);
-  new ResizeObserver(() => {
-    Plotly.Plots.resize(course);
-    drawCut();
-  }).observe(byId("course-frame"));
+  onResize(byId("course-frame"), drawCourse);
 }
 
 // -- how long each K lasts ----------------------------------------------------------------------
@@ -257,11 +254,11 @@ function drawPlateaus() {
     line: { color: css("--ink"), width: 1.5, shape: "hvh" },
   };
   const layout = {
-    margin: { l: 52, r: 14, t: 8, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    width: frame.clientWidth, height: frame.clientHeight, margin: { l: 52, r: 14, t: 8, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: css("--soft"), family: getComputedStyle(document.body).fontFamily, size: 11 }, bargap: 0.25,
     xaxis: { title: { text: "number of codevectors K", font: { size: 12 }, standoff: 6 }, fixedrange: true, showgrid: false, dtick: Math.ceil(K.length / 15) },
     yaxis: { title: { text: "lasts, in log T", font: { size: 12 }, standoff: 6 }, fixedrange: true, gridcolor: css("--grid"), zeroline: false, nticks: 5, rangemode: "tozero" },
     dragmode: false, hovermode: false,
   };
-  Plotly.react(frame, [bars, bar], layout, { displayModeBar: false, responsive: true });
+  Plotly.react(frame, [bars, bar], layout, { displayModeBar: false, responsive: false });
 }

@@ -101,7 +101,7 @@ function mapLayout() {
   const flat = data.axes[1] === "" && !data.projected;
   const { l, r, t, b } = MAP_MARGIN;
   return {
-    margin: MAP_MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    width: map.clientWidth, height: map.clientHeight, margin: MAP_MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: css("--soft"), family: getComputedStyle(document.body).fontFamily },
     xaxis: axis(data.axes[0], mapView.x, map.clientWidth - l - r),
     yaxis: axis(flat ? "(samples spread to be seen)" : data.axes[1], mapView.y, map.clientHeight - t - b, flat ? { showticklabels: false, range: [-1.3, 1.3] } : {}),
@@ -234,8 +234,5 @@ function startMap() {
     event.preventDefault();
   });
   onChange(drawMap);
-  new ResizeObserver(() => {
-    Plotly.Plots.resize(map);
-    drawPoints();
-  }).observe(byId("map-frame"));
+  onResize(byId("map-frame"), drawMap);
 }

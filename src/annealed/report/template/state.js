@@ -120,3 +120,13 @@ function show(level, wanted) {
 function select(node) {
   show(state.level, node);
 }
+
+// Tell when a frame has another size than it had when it was drawn first.
+function onResize(frame, redraw) {
+  let drawn = `${frame.clientWidth} ${frame.clientHeight}`;
+  new ResizeObserver(() => {
+    const now = `${frame.clientWidth} ${frame.clientHeight}`;
+    if (now !== drawn) redraw();
+    drawn = now;
+  }).observe(frame);
+}
