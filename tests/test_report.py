@@ -10,12 +10,13 @@ import sys
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from annealed import ODAClassifier, ODAClustering
+from annealed import ODAClassifier, ODAClustering, TabularModel
 from annealed.report import explore
 from annealed.report.cards import FEATURES, NEAREST
 from annealed.report.gather import MOST_ROWS
@@ -315,6 +316,31 @@ def test_a_frame_names_its_columns_and_a_pipeline_goes_back_to_them():
     np.testing.assert_allclose(one.values, wine.data.to_numpy()[one.row, told], rtol=1e-9)
 
 
+def test_a_table_with_texts_and_its_target_is_read_as_it_is():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["oak", "fir"], 60)
+    table = pd.DataFrame(
+        {
+            "height": rng.normal(np.where(y == "oak", 20, 30), 2),
+            "colour": rng.choice(["red", "green"], 120),
+            "kind": y,
+        }
+    )
+    model = TabularModel().fit(table, "kind")
+    contents = explore(model, table, n_rows=900).contents
+    assert contents.features == ["height", "colour=green", "colour=red"]
+    assert contents.classes == ["fir", "oak"]
+    assert contents.rows.labels == y.tolist()
+    assert (contents.rows.total, contents.rows.drawn) == (900, True)
+    for card in contents.levels[-1].cards:
+        told = {one.feature: one for one in card.features}
+        assert 10 < told[0].own < 40
+        assert told[1].own + told[2].own == pytest.approx(1, abs=1e-6)
+        where = [one.feature for one in card.features].index(0)
+        for one in card.nearest:
+            assert one.values[where] == pytest.approx(table["height"][one.row], rel=1e-9)
+
+
 def test_nothing_given_is_changed(clustering, iris):
     X = iris.data.copy()
     before = [level.codevectors.copy() for level in clustering[-1].path_]
@@ -395,6 +421,7 @@ def test_what_is_missing_is_named_with_the_extra_to_install(monkeypatch, cluster
         ({"X": None, "y": [1, 2, 3]}, "no X was given"),
         ({"feature_names": ["a", "b"]}, "2 feature names were given for 4 features"),
         ({"inverse": lambda rows: rows[:, :2]}, r"shape \(150, 2\) where \(150, 4\)"),
+        ({"n_rows": 20}, "n_rows=20.*X itself holds 150"),
         ({"n_codevectors": 10_000}, "no model with 10000 codevectors"),
     ],
 )

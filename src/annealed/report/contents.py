@@ -114,11 +114,13 @@ class Twig:
 class Rows:
     """The samples shown: a part of them where there are many.
 
+    ``numbers`` are row numbers in what was given, which was itself a sample if ``drawn``.
     ``labels`` are what the user calls each one (None: not given); ``classes`` colour them (-1:
     unknown), and are None where the codevectors they belong to do.
     """
 
     total: int
+    drawn: bool
     numbers: list[int]
     x: list[float]
     y: list[float]

@@ -74,7 +74,7 @@ def _place(source: Source, plane: Plane, rows: Array) -> Array:
 def _summarise(source: Source) -> str:
     path = source.path
     K, last = path[0].n_codevectors, path[-1].n_codevectors
-    parts = [] if source.X is None else [f"{len(source.X):,} samples"]
+    parts = [] if source.X is None else [f"{source.drawn_from or len(source.X):,} samples"]
     parts += [f"{len(source.features):,} feature{'s' * (len(source.features) != 1)}"]
     parts += [f"{len(source.class_names)} classes"] if source.class_names else []
     parts += [
@@ -163,7 +163,8 @@ def _show_rows(
         places[:, 1] = rng.uniform(-1, 1, len(places))
     labels, classes = source.labels, source.classes
     return Rows(
-        total=0 if source.X is None else len(source.X),
+        total=source.drawn_from or (0 if source.X is None else len(source.X)),
+        drawn=source.drawn_from is not None,
         numbers=numbers.tolist(),
         x=places[:, 0].tolist(),
         y=places[:, 1].tolist(),

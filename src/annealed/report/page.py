@@ -38,6 +38,7 @@ def explore(
     divergence: str | BregmanDivergence | None = None,
     inverse: Inverse | None = None,
     title: str | None = None,
+    n_rows: int | None = None,
     seed: int = 0,
 ) -> Page:
     """Make the page that explores an annealing.
@@ -47,8 +48,9 @@ def explore(
 
     Parameters
     ----------
-    model : AnnealingPath, fitted estimator, or pipeline that ends with one
-        The rows of a pipeline go through its other steps, and are shown as they came.
+    model : AnnealingPath, fitted estimator, pipeline that ends with one, or TabularModel
+        The rows of a pipeline go through its other steps, and are shown as they came; so do those
+        of a `TabularModel`, which takes the column of its target for ``y``.
     X : array-like of shape (n_samples, n_features), optional
         Samples, in the units the model (or the pipeline) was given. Of more than 5000 a sample is
         shown.
@@ -64,6 +66,8 @@ def explore(
         ``inverse(rows)`` takes rows of the model to the original units of ``feature_names``: for
         example the ``inverse_transform`` of a scaler.
     title : str, optional
+    n_rows : int, optional
+        How many rows X was drawn from, if it is itself a sample.
     seed : int, default=0
         Decides which samples are shown where there are many.
 
@@ -89,6 +93,7 @@ def explore(
     source = read_source(
         model, X, y, feature_names=feature_names, class_names=class_names,
         n_codevectors=n_codevectors, divergence=divergence, inverse=inverse, title=title,
+        n_rows=n_rows,
     )  # fmt: skip
     return Page(gather(source, seed))
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealed.divergences import Array, BregmanDivergence, get_divergence
+from annealed.targets import names_in, take_out
 
 if TYPE_CHECKING:
     from annealed.path import AnnealingPath
@@ -38,7 +39,7 @@ class Source:
     """Checked input of the page.
 
     ``X`` is in the units the model learnt, ``inverse`` takes such rows to the original units of
-    ``features``.
+    ``features``. ``drawn_from`` is of how many rows ``X`` is a sample, if it is one.
     """
 
     path: AnnealingPath
@@ -53,6 +54,7 @@ class Source:
     persistence: PersistenceLike | None
     score_name: str | None
     title: str
+    drawn_from: int | None
 
     def original(self, rows: Array) -> Array:
         """Rows in original units; ValueError if ``inverse`` gives something else."""
@@ -79,8 +81,11 @@ def read_source(
     divergence: str | BregmanDivergence | None,
     inverse: Inverse | None,
     title: str | None,
+    n_rows: int | None,
 ) -> Source:
-    """Read a path, a fitted estimator, or a pipeline that ends with one."""
+    """Read a path, a fitted estimator, a pipeline that ends with one, or a `TabularModel`."""
+    if hasattr(model, "preprocessor_"):
+        model, X, y, feature_names, inverse = _inside_table_model(model, X, y)
     if feature_names is None:
         feature_names = getattr(X, "columns", None)
     if hasattr(model, "steps"):
@@ -114,7 +119,21 @@ def read_source(
         persistence=getattr(model, "persistence_", None),
         score_name=_name_score(model, path, n_classes),
         title=title or "Annealing path",
+        drawn_from=_checked_total(n_rows, rows),
     )
+
+
+def _inside_table_model(
+    model: Any, X: Any, y: ArrayLike | None
+) -> tuple[Any, ArrayLike | None, ArrayLike | None, Sequence[Any], Inverse]:
+    """The estimator of a `TabularModel`, rows as it sees them, and the way back to the table's."""
+    step, target = model.preprocessor_, model.target_name_
+    if X is not None:
+        if target is not None and target in (names_in(X) or ()):
+            X, labels = take_out(X, target)
+            y = labels if y is None else y
+        X = step.transform(X)
+    return model.estimator_, X, y, step.get_feature_names_out(), step.inverse_transform
 
 
 def _last_step(
@@ -163,6 +182,13 @@ def _checked_rows(X: ArrayLike, d: int) -> Array:
     return rows
 
 
+def _checked_total(n_rows: int | None, rows: Array | None) -> int | None:
+    if n_rows is not None and (rows is None or n_rows < len(rows)):
+        given = "no X was given" if rows is None else f"X itself holds {len(rows)}"
+        raise ValueError(f"n_rows={n_rows} says how many rows X was drawn from, but {given}")
+    return n_rows
+
+
 def _name_features(names: Sequence[Any] | None, d: int, inverse: Inverse | None) -> list[str]:
     if names is None:
         return [f"feature {j}" for j in range(d)]
@@ -195,7 +221,8 @@ def _find_classes(
 def _name_labels(y: ArrayLike, classes: NDArray[np.int64] | None, names: list[str]) -> list[str]:
     """What each row is called: its class, or its label as a word."""
     labels = [
-        label if isinstance(label, str) else f"label {label}" for label in np.asarray(y).tolist()
+        label if isinstance(label, str) else "no label" if label is None else f"label {label}"
+        for label in np.asarray(y).tolist()
     ]
     if classes is None:
         return labels

@@ -112,7 +112,7 @@ function nearestList(card) {
     ]);
     return element(
       "li", { "data-row": data.rows.numbers[one.row] },
-      `row ${data.rows.numbers[one.row]}`, ...label, ", divergence ", element("span", { "data-cell": "divergence" }, number(one.divergence)),
+      `row ${data.rows.numbers[one.row]}${data.rows.drawn ? " of the sample" : ""}`, ...label, ", divergence ", element("span", { "data-cell": "divergence" }, number(one.divergence)),
       element("span", { class: "values" }, ...values)
     );
   });
