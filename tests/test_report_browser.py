@@ -447,3 +447,17 @@ def test_names_are_shown_as_text_and_never_run(visit, iris, folder):
     assert any(hovered.startswith(name) for name in names)
     assert window.evaluate("window.hacked") is None
     assert window.locator("#map b, #card img, #legend img").count() == 0
+
+
+def test_a_page_of_a_path_of_one_feature_in_a_notebook(visit, iris, folder):
+    line = iris.data[:, :1]
+    path = ODAClustering(2, K_max=8, random_state=0).fit(line).path_
+    notebook = folder / "notebook.html"
+    inside = path.explore(line)._repr_html_()
+    notebook.write_text(f"<!doctype html><html data-ready>{inside}</html>", encoding="utf-8")
+    frame = visit(notebook).frame_locator("iframe")
+    frame.locator("html[data-ready]").wait_for(state="attached")
+    frame.locator("#slider").press("End")
+    K = path[-1].n_codevectors
+    assert frame.locator("#f-n_codevectors").inner_text() == str(K)
+    assert frame.locator("#map .scatterlayer .trace:first-child path.point").count() == K

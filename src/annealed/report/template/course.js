@@ -116,7 +116,7 @@ function courseLayout() {
     const values = panel.curves ? panel.curves[0].values : [];
     layout[panel.axis] = {
       domain: panel.domain, range: panel.range.slice(), fixedrange: true, zeroline: false,
-      gridcolor: css("--grid"), nticks: 5, type: panel.log ? "log" : "linear", automargin: false,
+      gridcolor: css("--grid"), nticks: 5, exponentformat: "power", type: panel.log ? "log" : "linear", automargin: false,
       ...(panel.tree ? { showticklabels: false, showgrid: false } : {}),
       ...(panel.log ? { tickvals: roundNumbers(Math.min(...values), Math.max(...values), 8) } : {}),
       ...(panel.steps && !panel.log ? { tickformat: "d", dtick: 1 + Math.floor(Math.max(...values) / 6) } : {}),

@@ -91,7 +91,7 @@ function axis(title, range, pixels, extra) {
   return {
     title: { text: forPlotly(shortened(title, Math.max(8, Math.floor(pixels / 6.2)))), font: { size: 12 }, standoff: 6 },
     range: range.slice(), zeroline: false, gridcolor: css("--grid"), linecolor: css("--line"),
-    tickfont: { size: 11 }, automargin: false, nticks: 6, ...extra,
+    tickfont: { size: 11 }, exponentformat: "power", automargin: false, nticks: 6, ...extra,
   };
 }
 
@@ -193,9 +193,9 @@ function drawLegend() {
 }
 
 function swatch(branch) {
-  const dot = element("span", { class: "swatch", "aria-hidden": "true" });
-  dot.style.background = colour(branch);
-  return dot;
+  const mark = element("span", { class: "swatch", "aria-hidden": "true" }, GLYPHS[shapeOf(branch)]);
+  mark.style.color = colour(branch);
+  return mark;
 }
 
 function writeMapNote() {

@@ -59,11 +59,16 @@ function colour(branch) {
   return branch < 0 ? known[known.length - 1] : known[branch];
 }
 
-const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "pentagon", "star", "hexagram"];
-
 // Colours come round after twelve branches; the shape of the marker then tells them apart.
+const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "star"];
+const GLYPHS = ["●", "■", "◆", "▲", "★"];
+
+function shapeOf(branch) {
+  return branch < 0 ? 0 : Math.floor(branch / 12) % SYMBOLS.length;
+}
+
 function symbol(branch) {
-  return branch < 0 ? SYMBOLS[0] : SYMBOLS[Math.floor(branch / 12) % SYMBOLS.length];
+  return SYMBOLS[shapeOf(branch)];
 }
 
 function css(name) {
