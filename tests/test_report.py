@@ -218,6 +218,16 @@ def test_samples_of_a_classifier_have_the_colour_of_their_class(classifier, iris
     assert explore(classifier, iris.data, ["moss"] * 150).contents.rows.classes == [-1] * 150
 
 
+def test_no_two_of_sixty_classes_look_alike():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), 4)
+    X = 9.0 * y[:, None] + rng.normal(size=(120, 2))
+    page = explore(ODAClassifier(level="last", fine_tune=None, random_state=0).fit(X, y))
+    inside = json.loads(re.search(r'id="data">(.*?)</script>', page.html, re.DOTALL).group(1))
+    for colours in inside["colours"].values():
+        assert len(colours) == len(set(colours)) == 13  # two palettes and a grey, in five shapes
+
+
 # -- the model in use -----------------------------------------------------------------------------
 
 

@@ -213,10 +213,11 @@ def test_every_number_of_every_card_is_the_models(visit, clustering, iris):
             for j, own, *rest in told["features"]:
                 assert original[i, j] == shown(own)
                 if rest:
-                    gap = (float(own) - float(rest[0])) / iris.data[:, j].std()
-                    # Two numbers of four digits, and their difference with two.
-                    rounding = 1e-3 * abs(float(own)) / iris.data[:, j].std()
-                    assert gap == pytest.approx(float(rest[1]), rel=0.051, abs=rounding)
+                    spread = iris.data[:, j].std()
+                    gap = (float(own) - float(rest[0])) / spread
+                    # Two numbers of four digits, and two decimals.
+                    rounding = 0.0051 + 1e-3 * abs(float(own)) / spread
+                    assert gap == pytest.approx(float(rest[1]), abs=rounding)
             nearest = np.argsort(far[:, i], kind="stable")[:3]
             assert {row for row, *_ in told["nearest"]} == set(nearest.tolist())
             for row, divergence, *values in told["nearest"]:

@@ -180,19 +180,17 @@ def _plain(value: Any) -> Any:
 
 
 def _colours(contents: Contents) -> dict[str, list[str]]:
-    """A colour for each branch on a light and on a dark ground; the last one is the shared grey."""
-    n = len(contents.branches)
+    """Colours of the branches on a light and on a dark ground; the last is the shared grey.
+
+    They come round after two palettes; markers then have another shape.
+    """
+    n, palette = min(len(contents.branches), 2 * len(PALETTE)), len(PALETTE)
     light = [branch_colour(branch) for branch in range(n)]
     # What is darkened to be told apart on white has to be paled on black.
-    dark = [
-        branch_colour(branch)
-        if branch < len(PALETTE)
-        else paler(branch_colour(branch % len(PALETTE)))
-        for branch in range(n)
-    ]
+    dark = [*light[:palette], *(paler(branch_colour(branch)) for branch in range(n - palette))]
     return {
-        "light": [_hex(c) for c in (*light, SHARED)],
-        "dark": [_hex(c) for c in (*dark, SHARED)],
+        name: [_hex(colour) for colour in (*colours, SHARED)]
+        for name, colours in (("light", light), ("dark", dark))
     }
 
 

@@ -77,7 +77,7 @@ function differenceTable(card) {
       const part = (50 * Math.abs(one.difference)) / most;
       const bar = element("b", {});
       bar.style.cssText = `width: ${part}%; left: ${one.difference < 0 ? 50 - part : 50}%`;
-      const text = (one.difference > 0 ? "+" : "") + number(one.difference, 2);
+      const text = (one.difference > 0 ? "+" : "") + one.difference.toFixed(2);
       cells.push(
         element("td", { class: "number", "data-cell": "others" }, number(one.others)),
         element("td", { class: "number" }, element("div", { class: "bar" }, element("i", { "aria-hidden": "true" }, bar), element("span", { "data-cell": "difference" }, text)))

@@ -153,7 +153,7 @@ function drawPoints() {
   }
   for (const [key, members] of [...groups].sort((a, b) => Math.abs(a[0] % 2) - Math.abs(b[0] % 2))) {
     pen.fillStyle = colour(Math.floor(key / 2));
-    pen.globalAlpha = key % 2 === 0 ? 0.16 : own < 0 ? 0.5 : 0.85;
+    pen.globalAlpha = key % 2 === 0 ? (dark.matches ? 0.26 : 0.16) : own < 0 ? 0.5 : 0.85;
     pen.beginPath();
     for (const i of members) {
       const x = l + ((rows.x[i] - x0) / (x1 - x0)) * (width - l - r);

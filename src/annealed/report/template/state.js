@@ -56,15 +56,17 @@ function shortened(text, most) {
 
 function colour(branch) {
   const known = data.colours[dark.matches ? "dark" : "light"];
-  return branch < 0 ? known[known.length - 1] : known[branch];
+  const grey = known.length - 1;
+  return known[branch < 0 ? grey : branch % grey];
 }
 
-// Colours come round after twelve branches; the shape of the marker then tells them apart.
+// Colours come round; the shape of the marker then tells branches apart.
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "star"];
 const GLYPHS = ["●", "■", "◆", "▲", "★"];
 
 function shapeOf(branch) {
-  return branch < 0 ? 0 : Math.floor(branch / 12) % SYMBOLS.length;
+  const colours = data.colours.light.length - 1;
+  return branch < 0 ? 0 : Math.floor(branch / colours) % SYMBOLS.length;
 }
 
 function symbol(branch) {
