@@ -300,6 +300,49 @@ def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
     assert level_of(page) == len(path) - 1
 
 
+PAINTED = """points => {
+  const canvas = document.getElementById('points'), edge = canvas.getBoundingClientRect();
+  const copy = Object.assign(document.createElement('canvas'),
+    { width: canvas.width, height: canvas.height });
+  const pen = copy.getContext('2d', { willReadFrequently: true });
+  pen.drawImage(canvas, 0, 0);
+  const ratio = canvas.width / edge.width;
+  return points.map(([x, y]) => pen.getImageData(
+    Math.round((x - edge.x) * ratio), Math.round((y - edge.y) * ratio), 1, 1).data[3] > 0); }"""
+
+
+def test_samples_stay_under_their_codevectors_while_the_map_is_dragged(visit, iris, folder):
+    X = iris.data[:, :2]
+    model = ODAClustering(4, K_max=8, random_state=0).fit(X)
+    page = visit(explore(model, X).save(folder / "plane.html"))
+    page.click("#chosen")
+
+    def painted():
+        # What Plotly did with the codevectors tells where samples have to be.
+        seen = np.array(marker_centres(page))
+        known = np.column_stack([model.codevectors_, np.ones(4)])
+        to_window = np.linalg.lstsq(known, seen, rcond=None)[0]
+        where = np.column_stack([X, np.ones(len(X))]) @ to_window
+        box = page.locator("#map-frame").bounding_box()
+        low = [box["x"] + 60, box["y"] + 15]
+        high = [box["x"] + box["width"] - 20, box["y"] + box["height"] - 50]
+        inside = ((where > low) & (where < high)).all(axis=1)
+        assert inside.sum() > 50
+        return page.evaluate(PAINTED, where[inside].tolist())
+
+    assert all(painted())
+    box = page.locator("#map-frame").bounding_box()
+    x, y = box["x"] + 150, box["y"] + 60
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 50, y + 30, steps=5)
+    page.wait_for_timeout(300)
+    assert all(painted())
+    page.mouse.up()
+    page.wait_for_timeout(300)
+    assert all(painted())
+
+
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["1280", "400"])
 def test_the_keyboard_alone_is_enough(visit, clustering, viewport):
     model, file = clustering

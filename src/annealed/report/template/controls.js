@@ -80,6 +80,7 @@ startCard();
 writeFigures();
 drawLegend();
 writeMapNote();
+drawPoints();
 loadPlotly(() => {
   startMap();
   startCourse();

@@ -38,7 +38,10 @@ function everything(axis) {
   return parts.flat();
 }
 
-const mapRange = { x: paddedRange(everything("x")), y: paddedRange(everything("y")) };
+const flat = data.axes[1] === "" && !data.projected;
+const mapRange = { x: paddedRange(everything("x")), y: flat ? [-1.3, 1.3] : paddedRange(everything("y")) };
+// What part of the map is seen: all of it, until the user zooms.
+let mapView = { x: mapRange.x.slice(), y: mapRange.y.slice() };
 
 function markerSizes(level) {
   const share = Math.max(1, data.classes.length);
@@ -95,16 +98,14 @@ function axis(title, range, pixels, extra) {
   };
 }
 
-let mapView = { x: mapRange.x.slice(), y: mapRange.y.slice() };
 
 function mapLayout() {
-  const flat = data.axes[1] === "" && !data.projected;
   const { l, r, t, b } = MAP_MARGIN;
   return {
     width: map.clientWidth, height: map.clientHeight, margin: MAP_MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: css("--soft"), family: getComputedStyle(document.body).fontFamily },
     xaxis: axis(data.axes[0], mapView.x, map.clientWidth - l - r),
-    yaxis: axis(flat ? "(samples spread to be seen)" : data.axes[1], mapView.y, map.clientHeight - t - b, flat ? { showticklabels: false, range: [-1.3, 1.3] } : {}),
+    yaxis: axis(flat ? "(samples spread to be seen)" : data.axes[1], mapView.y, map.clientHeight - t - b, flat ? { showticklabels: false } : {}),
     hovermode: "closest", hoverdistance: 12, dragmode: matchMedia("(pointer: coarse)").matches ? false : "pan",
     hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink"), size: 12 }, align: "left" },
     showlegend: false,
@@ -133,8 +134,8 @@ function drawPoints() {
   if (!rows || !width) return;
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
-  const [x0, x1] = map.layout.xaxis.range;
-  const [y0, y1] = map.layout.yaxis.range;
+  const [x0, x1] = mapView.x;
+  const [y0, y1] = mapView.y;
   const { l, r, t, b } = MAP_MARGIN;
   pen.beginPath();
   pen.rect(l, t, width - l - r, height - t - b);
@@ -221,7 +222,13 @@ function startMap() {
     const point = event.points.find((one) => one.curveNumber === CODEVECTORS);
     if (point) select(levels[state.level].nodes[point.pointNumber]);
   });
-  map.on("plotly_relayouting", drawPoints);
+  map.on("plotly_relayouting", (event) => {
+    for (const axis of ["x", "y"]) {
+      const ends = [0, 1].map((end) => event[`${axis}axis.range[${end}]`]);
+      if (ends.every(Number.isFinite)) mapView[axis] = ends;
+    }
+    drawPoints();
+  });
   map.on("plotly_relayout", () => {
     mapView = { x: map.layout.xaxis.range.slice(), y: map.layout.yaxis.range.slice() };
     drawPoints();
