@@ -12,9 +12,10 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris, load_wine
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from annealed import ODAClassifier, ODAClustering, TabularModel
 from annealed.report import explore
@@ -324,6 +325,22 @@ def test_a_frame_names_its_columns_and_a_pipeline_goes_back_to_them():
     one = contents.levels[-1].cards[0].nearest[0]
     told = [card.feature for card in contents.levels[-1].cards[0].features[: len(one.values)]]
     np.testing.assert_allclose(one.values, wine.data.to_numpy()[one.row, told], rtol=1e-9)
+
+
+def test_features_of_a_pipeline_without_a_way_back_are_those_the_model_sees():
+    wine = load_wine(as_frame=True)
+    one_way = FunctionTransformer(
+        np.log1p, feature_names_out=lambda _, names: [f"log {n}" for n in names]
+    )
+    columns = ColumnTransformer(
+        [("log", one_way, ["alcohol", "ash"])], verbose_feature_names_out=False
+    )
+    model = make_pipeline(columns, ODAClustering(2, random_state=0)).fit(wine.data)
+    contents = explore(model, wine.data).contents
+    assert contents.features == ["log alcohol", "log ash"]
+    shown = np.column_stack([contents.rows.x, contents.rows.y])
+    np.testing.assert_allclose(shown, np.log1p(wine.data[["alcohol", "ash"]].to_numpy()))
+    assert explore(model, wine.data, feature_names=["a", "b"]).contents.features == ["a", "b"]
 
 
 def test_a_table_with_texts_and_its_target_is_read_as_it_is():

@@ -86,14 +86,13 @@ def read_source(
     """Read a path, a fitted estimator, a pipeline that ends with one, or a `TabularModel`."""
     if hasattr(model, "preprocessor_"):
         model, X, y, feature_names, inverse = _inside_table_model(model, X, y)
-    if feature_names is None:
-        feature_names = getattr(X, "columns", None)
     if hasattr(model, "steps"):
-        model, X, feature_names, inverse = _last_step(model, X, feature_names, inverse)
+        model, X, known, inverse = _last_step(model, X, inverse)
+        feature_names = known if feature_names is None else feature_names
     path = model.path_ if hasattr(model, "path_") else model
     _check_path(model, path)
     if feature_names is None:
-        feature_names = getattr(model, "feature_names_in_", None)
+        feature_names = getattr(X, "columns", getattr(model, "feature_names_in_", None))
     if class_names is None:
         class_names = getattr(model, "classes_", None)
     d = path[0].codevectors.shape[1]
@@ -137,21 +136,24 @@ def _inside_table_model(
 
 
 def _last_step(
-    pipeline: Any, X: ArrayLike | None, names: Sequence[Any] | None, inverse: Inverse | None
+    pipeline: Any, X: ArrayLike | None, inverse: Inverse | None
 ) -> tuple[Any, ArrayLike | None, Sequence[Any] | None, Inverse | None]:
-    """The model of a pipeline, rows as it sees them, and the way back to the pipeline's own."""
-    before = pipeline[:-1]
+    """The model of a pipeline, rows as it sees them, what features are called, and the way back.
+
+    Features are the pipeline's own where there is a way back to them, else those the model sees.
+    """
+    before, model = pipeline[:-1], pipeline[-1]
     if not len(before):
-        return pipeline[-1], X, names, inverse
+        return model, X, getattr(X, "columns", None), inverse
+    names = getattr(X, "columns", getattr(before, "feature_names_in_", None))
     if X is not None:
         X = before.transform(X)
-    if inverse is None and hasattr(before, "inverse_transform"):
-        inverse = before.inverse_transform
-        if names is None:
-            names = getattr(pipeline, "feature_names_in_", None)
-    elif hasattr(before, "get_feature_names_out") and inverse is None:
-        names = before.get_feature_names_out()
-    return pipeline[-1], X, names, inverse
+    if inverse is not None:
+        return model, X, None, inverse
+    if hasattr(before, "inverse_transform"):
+        return model, X, names, before.inverse_transform
+    named = hasattr(before, "get_feature_names_out")
+    return model, X, before.get_feature_names_out() if named else None, None
 
 
 def _check_path(model: Any, path: Any) -> None:

@@ -193,13 +193,14 @@ function drawCut() {
   drawn.push(...verticalLines(level.temperature, { stroke: css("--ink"), "stroke-width": 1.6 }));
   const chosen = selected();
   const radii = dotRadii(level);
+  const first = drawn.length;
   level.nodes.forEach((node, i) => {
     const dot = shape("circle", {
       class: "live", cx: x, cy: atY(tree, nodes[node].height), r: radii[i],
       fill: colour(nodes[node].branch), stroke: css(i === chosen ? "--ink" : "--panel"), "stroke-width": i === chosen ? 3 : 1,
     });
     dot.dataset.node = node;
-    drawn.push(dot);
+    drawn.splice(i === chosen ? drawn.length : first, 0, dot); // the selected one over the others
   });
   for (const panel of coursePanels.filter((one) => one.curves)) {
     for (const one of panel.curves) {
