@@ -150,20 +150,24 @@ ALL_FIGURES = """() => {
   return rows; }"""
 
 
-@pytest.mark.parametrize("name", ["clustering", "classifier"])
-def test_every_figure_of_every_level_is_the_models(request, visit, name):
-    model, file = request.getfixturevalue(name)
-    path = (model[-1] if name == "clustering" else model).path_
-    rows = visit(file).evaluate(ALL_FIGURES)
+def figures_are_the_paths(page, path, scored):
+    """Go through all levels and compare what is shown."""
+    rows = page.evaluate(ALL_FIGURES)
     for k, (level, row) in enumerate(zip(path, rows, strict=True)):
         assert row["level"] == f"{k + 1} of {len(path)}"
         assert int(row["n_codevectors"]) == row["dots"] == row["options"] == level.n_codevectors
         assert int(row["samples"].replace(",", "")) == level.samples
         for what in ("temperature", "distortion", "entropy", "free_energy"):
             assert getattr(level, what) == shown(row[what]), what
-        assert ("score" in row) == (name == "classifier")
-        if "score" in row:
+        assert ("score" in row) == scored
+        if scored:
             assert level.score == shown(row["score"])
+    return True
+
+
+def test_every_figure_of_every_level_of_a_classifier_is_the_models(visit, classifier):
+    model, file = classifier
+    assert figures_are_the_paths(visit(file), model.path_, scored=True)
 
 
 def facts(page):
@@ -182,12 +186,13 @@ def facts(page):
     )
 
 
-def test_every_number_of_every_card_is_the_models(visit, clustering, iris):
+def test_every_number_of_a_clustering_is_the_models(visit, clustering, iris):
     model, file = clustering
     scaler, path = model[0], model[-1].path_
     X = scaler.transform(iris.data)
     born = {child: split for split in path.events for child in split.children}
     page = visit(file)
+    assert figures_are_the_paths(page, path, scored=False)
     for k in (0, len(path) // 2, len(path) - 1):
         set_level(page, k)
         level, at = path[k], model[-1].at(temperature=path[k].temperature)

@@ -199,6 +199,15 @@ class AnnealingPath(Sequence[Level]):
         -------
         annealed.report.Page
             Shown by a notebook; ``save(file)`` writes it as one HTML file.
+
+        Examples
+        --------
+        >>> from annealed import ODAClustering
+        >>> from sklearn.datasets import load_iris
+        >>> X = load_iris().data
+        >>> path = ODAClustering(random_state=0).fit(X).path_
+        >>> path.explore(X, title="Irises").contents.rows.total
+        150
         """
         from annealed.report import explore
 
