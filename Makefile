@@ -18,8 +18,8 @@ help:
 	@echo "make demo         anneal a data set, print the levels, draw out/bifurcation.png"
 	@echo "make reproduce    the paper's figures and table into out/reproduced (QUICK= for the full run)"
 	@echo "make test         the whole test suite, newest releases"
-	@echo "make test-oldest  the same, less what tests the algorithm itself, with the oldest numpy and"
-	@echo "                  scikit-learn we support"
+	@echo "make test-oldest  the same, less what tests the algorithm itself or needs a browser, with the"
+	@echo "                  oldest numpy and scikit-learn we support"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        speed and quality beside other packages"
 	@echo "make clean        remove environments, builds and caches"
@@ -34,7 +34,7 @@ test: .venv/.installed-dev
 	.venv/bin/python -m pytest --numprocesses auto $(PYTEST_ARGS)
 
 test-oldest: .venv-oldest/.installed-dev
-	.venv-oldest/bin/python -m pytest --numprocesses auto -m "not quality" $(PYTEST_ARGS)
+	.venv-oldest/bin/python -m pytest --numprocesses auto -m "not quality and not browser" $(PYTEST_ARGS)
 
 lint: .venv/.installed-dev
 	.venv/bin/ruff check
