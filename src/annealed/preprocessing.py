@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealed.categories import Categories
 from annealed.columns import (
     KINDS,
+    LARGEST,
     NUMERIC,
     CellError,
     Codes,
@@ -188,9 +189,11 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                 texts.append(column.as_category())
                 continue
             X[:, k] = column.as_numbers()
-            if np.isinf(X[:, k]).any():
-                row = int(np.argmax(np.isinf(X[:, k])))
-                raise CellError("Input contains infinity", column.name, row, columns.named)
+            large = np.abs(X[:, k]) > LARGEST
+            if large.any():
+                row = int(np.argmax(large))
+                problem = _too_large(float(X[row, k]))
+                raise CellError(problem, column.name, row, columns.named)
             k += 1
         return np.ascontiguousarray(X), texts
 
@@ -504,10 +507,17 @@ def _median(x: Floats) -> float:
 
 
 def _finite(x: Floats, names: Sequence[str]) -> Floats:
-    infinite = np.isinf(x)
-    if infinite.any():
-        raise ValueError(f"column {names[int(np.argmax(infinite))]!r} contains infinity")
+    large = np.abs(x) > LARGEST
+    if large.any():
+        at = int(np.argmax(large))
+        raise ValueError(f"column {names[at]!r}: {_too_large(float(x[at]))}")
     return x
+
+
+def _too_large(number: float) -> str:
+    if np.isinf(number):
+        return "Input contains infinity"
+    return f"{number:g} is too large: its square is no number"
 
 
 def _first_row(X: Any) -> Any:
