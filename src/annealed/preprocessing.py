@@ -278,8 +278,11 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
 
     def transform_one(self, record: Mapping[str, Any] | Sequence[Any]) -> Floats:
         """One record as a vector, shape (n_features_out,)."""
-        check_is_fitted(self)
+        if not hasattr(self, "kinds_"):
+            check_is_fitted(self)  # raises; asking it takes longer than the record
         x, labels = self._cells(record)
+        if not labels:
+            return self._scaled(x)
         blocks = []
         for categories, label in zip(self._texts, labels, strict=True):
             block = np.zeros((1, categories.width))
@@ -302,17 +305,23 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                 )
             if not self._texts and isinstance(cells, np.ndarray) and cells.dtype.kind in "fiu":
                 return _finite(cells.astype(np.float64), self._names), []
-        numbers, texts = [], []
+        numbers: list[float] = []
+        texts: list[str | None] = []
         for name, kind, cell in zip(self._names, self.kinds_, cells, strict=True):
-            if kind == "category":
+            if type(cell) is float and kind != "category":  # by far the most common
+                numbers.append(cell)
+            elif kind == "category":
                 texts.append(text_of_cell(cell))
-                continue
-            try:
-                numbers.append(number_of_cell(cell))
-            except (TypeError, ValueError):
-                raise ValueError(f"column {name!r}: {cell!r} is not a number") from None
-        names = [n for n, kind in zip(self._names, self.kinds_, strict=True) if kind in NUMERIC]
-        return _finite(np.array(numbers, dtype=np.float64), names), texts
+            else:
+                try:
+                    numbers.append(number_of_cell(cell))
+                except (TypeError, ValueError):
+                    raise ValueError(f"column {name!r}: {cell!r} is not a number") from None
+        x = np.array(numbers, dtype=np.float64)
+        if (np.abs(x) > LARGEST).any():
+            names = [n for n, k in zip(self._names, self.kinds_, strict=True) if k in NUMERIC]
+            _finite(x, names)
+        return x, texts
 
     def copy(self) -> Self:
         """A twin that can go on by itself."""
