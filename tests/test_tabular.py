@@ -179,6 +179,17 @@ def test_it_can_be_cross_validated():
     assert scores.min() > 0.9
 
 
+def test_a_divergence_names_the_column_it_cannot_take():
+    rows = [{"count": float(k), "change": float(k - 3)} for k in range(9)]
+    model = TabularModel(ODAClustering(divergence="i_divergence"), standardize=False)
+    with pytest.raises(ValueError, match=r"\('change'\) holds -3"):
+        model.fit(rows)
+    with pytest.raises(ValueError, match=r"\('change'\) holds -3"):
+        model.partial_fit(rows)
+    with pytest.raises(ValueError, match="divergence"):
+        TabularModel(ODAClustering(divergence="manhattan")).fit(rows)
+
+
 def test_another_granularity_without_another_fit():
     coarse = MODEL.at(n_codevectors=3)
     assert len(coarse.codevectors_) == 3
@@ -205,6 +216,7 @@ def test_classes_keep_what_they_are():
     [
         (["a", "a"], r"'t' has the same value in every row \(a\)"),
         ([1.5, 2.0], r"'t' looks like a quantity \(1.5 is not a whole number\)"),
+        ([1e300, 0], r"'t' looks like a quantity \(1e\+300 is no number of a class\)"),
         (list(range(51)), r"'t' looks like a quantity \(51 different numbers\)"),
         ([f"name {k}" for k in range(200)], "200 different values in 200 rows"),
     ],

@@ -24,6 +24,8 @@ Codes = NDArray[np.int64]
 # of kind "empty" until something says otherwise.
 KINDS = ("number", "boolean", "datetime", "category")
 NUMERIC = ("number", "boolean", "datetime")
+# The largest number whose square is one too.
+LARGEST = 1e150
 EPOCH = dt.datetime(1970, 1, 1)
 
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealed.categories import Categories
 from annealed.columns import (
     KINDS,
+    LARGEST,
     NUMERIC,
     CellError,
     Codes,
@@ -188,9 +189,11 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                 texts.append(column.as_category())
                 continue
             X[:, k] = column.as_numbers()
-            if np.isinf(X[:, k]).any():
-                row = int(np.argmax(np.isinf(X[:, k])))
-                raise CellError("Input contains infinity", column.name, row, columns.named)
+            large = np.abs(X[:, k]) > LARGEST
+            if large.any():
+                row = int(np.argmax(large))
+                problem = _too_large(float(X[row, k]))
+                raise CellError(problem, column.name, row, columns.named)
             k += 1
         return np.ascontiguousarray(X), texts
 
@@ -275,8 +278,11 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
 
     def transform_one(self, record: Mapping[str, Any] | Sequence[Any]) -> Floats:
         """One record as a vector, shape (n_features_out,)."""
-        check_is_fitted(self)
+        if not hasattr(self, "kinds_"):
+            check_is_fitted(self)  # raises; asking it takes longer than the record
         x, labels = self._cells(record)
+        if not labels:
+            return self._scaled(x)
         blocks = []
         for categories, label in zip(self._texts, labels, strict=True):
             block = np.zeros((1, categories.width))
@@ -299,17 +305,23 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                 )
             if not self._texts and isinstance(cells, np.ndarray) and cells.dtype.kind in "fiu":
                 return _finite(cells.astype(np.float64), self._names), []
-        numbers, texts = [], []
+        numbers: list[float] = []
+        texts: list[str | None] = []
         for name, kind, cell in zip(self._names, self.kinds_, cells, strict=True):
-            if kind == "category":
+            if type(cell) is float and kind != "category":  # by far the most common
+                numbers.append(cell)
+            elif kind == "category":
                 texts.append(text_of_cell(cell))
-                continue
-            try:
-                numbers.append(number_of_cell(cell))
-            except (TypeError, ValueError):
-                raise ValueError(f"column {name!r}: {cell!r} is not a number") from None
-        names = [n for n, kind in zip(self._names, self.kinds_, strict=True) if kind in NUMERIC]
-        return _finite(np.array(numbers, dtype=np.float64), names), texts
+            else:
+                try:
+                    numbers.append(number_of_cell(cell))
+                except (TypeError, ValueError):
+                    raise ValueError(f"column {name!r}: {cell!r} is not a number") from None
+        x = np.array(numbers, dtype=np.float64)
+        if (np.abs(x) > LARGEST).any():
+            names = [n for n, k in zip(self._names, self.kinds_, strict=True) if k in NUMERIC]
+            _finite(x, names)
+        return x, texts
 
     def copy(self) -> Self:
         """A twin that can go on by itself."""
@@ -504,10 +516,17 @@ def _median(x: Floats) -> float:
 
 
 def _finite(x: Floats, names: Sequence[str]) -> Floats:
-    infinite = np.isinf(x)
-    if infinite.any():
-        raise ValueError(f"column {names[int(np.argmax(infinite))]!r} contains infinity")
+    large = np.abs(x) > LARGEST
+    if large.any():
+        at = int(np.argmax(large))
+        raise ValueError(f"column {names[at]!r}: {_too_large(float(x[at]))}")
     return x
+
+
+def _too_large(number: float) -> str:
+    if np.isinf(number):
+        return "Input contains infinity"
+    return f"{number:g} is too large: its square is no number"
 
 
 def _first_row(X: Any) -> Any:

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from annealed.columns import Floats, is_missing
+from annealed.divergences import BUILT_IN, BregmanDivergence, get_divergence
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.preprocessing import TablePreprocessor
 from annealed.targets import names_in, take_out
@@ -112,6 +113,7 @@ class TabularModel(BaseEstimator):
         step = self._new_preprocessor()
         rows = step.fit(X).transform(X)
         estimator = self._new_estimator(y)
+        _check_domain(estimator, rows, step)
         estimator.fit(rows, y, **options)
         self._set(step, estimator, target)
         return self
@@ -128,6 +130,7 @@ class TabularModel(BaseEstimator):
         step = self._new_preprocessor() if first else self.preprocessor_.copy()
         rows = step.learn_transform(X)
         estimator = self._new_estimator(y) if first else self.estimator_
+        _check_domain(estimator, rows, step)
         estimator.partial_fit(rows, y, **options)
         self._set(step, estimator, target if first else self.target_name_)
         return self
@@ -173,7 +176,9 @@ class TabularModel(BaseEstimator):
         check_is_fitted(self)
         if self.target_name_ is not None and self.target_name_ in (names_in(X) or ()):
             X, _ = take_out(X, self.target_name_)
-        return self.preprocessor_.transform(X)
+        rows = self.preprocessor_.transform(X)
+        _check_domain(self.estimator_, rows, self.preprocessor_)
+        return rows
 
     def _row(self, x: Record) -> Floats:
         if isinstance(x, Mapping) and self.target_name_ in x:
@@ -302,6 +307,16 @@ class TabularModel(BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _check_domain(estimator: Any, rows: Floats, step: TablePreprocessor) -> None:
+    """Let a divergence that is not defined everywhere name the column, which only we know."""
+    divergence = getattr(estimator, "divergence", "squared_euclidean")
+    if divergence == "squared_euclidean" or not isinstance(divergence, (str, BregmanDivergence)):
+        return
+    if isinstance(divergence, str) and divergence not in BUILT_IN:  # for the estimator to refuse
+        return
+    get_divergence(divergence).check(rows, step.get_feature_names_out().tolist())
 
 
 def _without_target(X: Any, y: Any) -> tuple[Any, Any, str | None]:

@@ -108,7 +108,9 @@ def _labels(cells: list[Any], column: str) -> NDArray[Any]:
         numbers = [float(cell) for cell in cells]
     except (TypeError, ValueError):
         return np.array([str(cell) for cell in cells])
-    fraction = next((cell for cell in numbers if not cell.is_integer()), None)
-    if fraction is not None:
-        raise ValueError(_a_quantity(column, f"{fraction:g} is not a whole number"))
+    for number in numbers:
+        if not number.is_integer():
+            raise ValueError(_a_quantity(column, f"{number:g} is not a whole number"))
+        if abs(number) > 2**53:  # where floats have no whole numbers of their own any more
+            raise ValueError(_a_quantity(column, f"{number:g} is no number of a class"))
     return np.array([int(number) for number in numbers])

@@ -109,6 +109,6 @@ class Progress:
         self.before = now
         words = (
             f"T {level.temperature:.3g}  K {level.n_codevectors}  {level.samples:,} samples  "
-            f"D {level.distortion:.4g}  {rate:,.0f}/s  at most {left:.0f} s of annealing left"
+            f"D {level.distortion:.4g}  {rate:,.0f}/s  {left:.0f} s left"
         )
         self.bar.update(self.task, completed=100 * fallen / -math.log(LADDER), words=words)

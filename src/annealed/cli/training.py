@@ -203,12 +203,13 @@ def _estimator(task: Task, progress: Progress) -> Any:
         classifier = ODAClassifier(
             divergence=task.divergence, random_state=task.seed, callbacks=callbacks
         )
-        progress.annealing(classifier.gamma, then="choosing a level")
+        progress.annealing(classifier.gamma, "choosing a level")
         return classifier
     clustering = ODAClustering(
         task.n_clusters, divergence=task.divergence, random_state=task.seed, callbacks=callbacks
     )
-    progress.annealing(clustering.gamma, then="")
+    compared = task.n_clusters == "auto"
+    progress.annealing(clustering.gamma, "comparing with structureless data" if compared else "")
     return clustering
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annealed.columns import short_list
+from annealed.columns import LARGEST, short_list
 
 # Rows of a batch where the format lets us choose.
 BATCH_ROWS = 32_768
@@ -175,10 +175,12 @@ def numbers_of(array: Any, place: Place) -> Any:
     elif kind is None:
         raise place.error(0, f"values of type {array.type} are no numbers")
     array = array.cast(pa.float64(), safe=False)
-    infinite = pc.is_inf(array)
-    if pc.any(infinite).as_py():
-        at = pc.index(infinite, True).as_py()
-        raise place.error(at, f"{array[at].as_py()} is not a finite number")
+    large = pc.greater(pc.abs(array), LARGEST)
+    if pc.any(large).as_py():
+        at = pc.index(large, True).as_py()
+        number = array[at].as_py()
+        why = "is not a finite number" if math.isinf(number) else "is too large to be squared"
+        raise place.error(at, f"{number:g} {why}")
     return array
 
 
