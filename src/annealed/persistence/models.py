@@ -309,12 +309,11 @@ def _rehearse(estimator: Any) -> None:
     if not estimator.__sklearn_is_fitted__():
         return
     K = len(estimator.codevectors_)
-    if hasattr(estimator, "path_"):
-        path = estimator.path_
-        if len(path):
-            _ = path.ordered_splits, path.persistence()
-    for name in ("weights_", "codevector_labels_", "updates_", "labels_"):
+    path: Any = getattr(estimator, "path_", ())
+    if len(path):
+        _ = path.ordered_splits, path.persistence()
+    for name in ("weights_", "codevector_labels_", "updates_"):
         values = getattr(estimator, name, None)
-        if values is not None and name != "labels_" and len(values) != K:
+        if values is not None and len(values) != K:
             raise MalformedError("its codevectors and their weights or labels differ in number")
     _ = getattr(estimator, "feature_relevances_", None), getattr(estimator, "temperature_", None)
