@@ -59,15 +59,14 @@ NASTY = [
 ]  # fmt: skip
 
 
-def spots(node, path=()):
-    """Every place in a tree."""
-    yield path
-    children = node.items() if isinstance(node, dict) else enumerate(node)
-    for key, child in children:
-        if isinstance(child, (dict, list)):
-            yield from spots(child, (*path, key))
-        else:
-            yield (*path, key)
+def somewhere(node, rng):
+    """A random place in a tree: what holds it, and its key there."""
+    while True:
+        key = rng.choice(list(node)) if isinstance(node, dict) else rng.randrange(len(node))
+        child = node[key]
+        if not isinstance(child, (dict, list)) or not child or rng.random() < 0.1:
+            return node, key
+        node = child
 
 
 def damaged(raw, rng):
@@ -111,25 +110,15 @@ def forged(raw, rng):
 
 
 def replace_somewhere(model, rng):
-    path = rng.choice([path for path in spots(model) if path])
-    node = model
-    for key in path[:-1]:
-        node = node[key]
-    key = path[-1]
+    node, key = somewhere(model, rng)
     kind = rng.randrange(4)
     if kind == 0:
         del node[key]
     elif kind == 1 and isinstance(node, dict):
         node[rng.choice(["x", "kind", "array", "mu", "__class__"])] = node.pop(key)
     elif kind == 2:
-        other = rng.choice([path for path in spots(model) if path])
-        from_there = model
-        for step in other:
-            try:
-                from_there = from_there[step]
-            except (KeyError, IndexError, TypeError):
-                return
-        node[key] = json.loads(json.dumps(from_there))
+        other, there = somewhere(model, rng)
+        node[key] = json.loads(json.dumps(other[there]))
     else:
         node[key] = rng.choice(NASTY)
 
@@ -253,13 +242,14 @@ def main(folder, hostile_folder, count, seed):
     np.seterr(all="ignore")
     rng = random.Random(seed)
     files = [path.read_bytes() for path in sorted(Path(folder).glob("*.oda"))]
-    X = np.abs(np.random.default_rng(0).normal(size=(300, 2))) + 0.1
-    labels = np.tile(["ja", "nein"], 150)
+    X = np.abs(np.random.default_rng(0).normal(size=(150, 2))) + 0.1
+    labels = np.tile(["ja", "nein"], 75)
     counts, wrong = Counter(), []
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "model.oda"
 
         def attempt(raw, what):
+            path.unlink(missing_ok=True)  # sooner than to overwrite it
             path.write_bytes(raw)
             signal.alarm(30)  # whoever hangs is ended, and fails the test
             try:
