@@ -213,6 +213,7 @@ def test_the_header_tells_what_is_in_a_file(tmp_path, saved):
 # -- damaged and hostile files -----------------------------------------------------------------
 
 
+@pytest.mark.quality
 def test_damaged_and_hostile_files_are_refused_cleanly(tmp_path):
     hostile = tmp_path / "hostile"
     hostile.mkdir()
@@ -233,6 +234,7 @@ def test_damaged_and_hostile_files_are_refused_cleanly(tmp_path):
     assert not (tmp_path / "executed").exists()
 
 
+@pytest.mark.quality
 def test_hostile_files_do_not_load():
     for name, raw in forging.hostile(STORED[0].read_bytes()).items():
         with pytest.raises(ModelFileError):
@@ -248,6 +250,7 @@ def load_bytes(raw, name="model"):
         return annealed.load(path)
 
 
+@pytest.mark.quality
 def test_every_single_flipped_byte_is_seen(saved):
     raw = saved.read_bytes()
     rng = np.random.default_rng(0)
@@ -424,6 +427,7 @@ with Checkpoint({str(path)!r}):
     assert [file.name for file in tmp_path.iterdir()] == ["stream.oda"]
 
 
+@pytest.mark.quality
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_at_any_moment_the_file_is_whole(tmp_path, model, seed):
     path = tmp_path / "stream.oda"

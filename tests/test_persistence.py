@@ -235,7 +235,7 @@ def test_learning_vector_quantization(tmp_path, rule):
 
 @pytest.mark.parametrize("n_clusters", ["auto", 3, None])
 def test_batch_annealing(tmp_path, n_clusters):
-    model = DeterministicAnnealing(n_clusters, K_max=6, gamma=0.8, random_state=0).fit(X[:120])
+    model = DeterministicAnnealing(n_clusters, K_max=4, gamma=0.7, random_state=0).fit(X[:60])
     assert_round_trip(model, tmp_path, X)
     assert_round_trip(model.at(n_codevectors=2), tmp_path, X)
 
