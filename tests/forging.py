@@ -223,6 +223,9 @@ def use(model, X, y):
         lambda: model.predict(X),
         lambda: model.transform(X),
         lambda: model.path_.to_frame,
+        lambda: model.predict_one(X[0]),
+        lambda: [model.learn_one(x, label) for x, label in zip(X[:20], y, strict=False)],
+        lambda: model.predict_one(X[0]),
         lambda: model.partial_fit(X, y[: len(X)]),
         lambda: model.predict(X),
     ):
