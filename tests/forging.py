@@ -235,8 +235,11 @@ def use(model, X, y):
             continue
 
 
-def main(folder, hostile_folder, count, seed):
-    """Load so many damaged and forged files of the models in a folder, and hostile ones."""
+def main(folder, hostile_folder, count, seed, every=1):
+    """Load so many damaged and forged files of the models in a folder, and hostile ones.
+
+    What loads is used, or one in ``every`` of them.
+    """
     import numpy as np
 
     import annealed
@@ -265,7 +268,8 @@ def main(folder, hostile_folder, count, seed):
                 wrong.append(f"{what}: {traceback.format_exc()}")
             else:
                 counts["loaded"] += 1
-                use(model, X, labels)
+                if counts["loaded"] % every == 0:
+                    use(model, X, labels)
 
         for raw in files:
             attempt(raw, "as it is")
@@ -282,4 +286,4 @@ def main(folder, hostile_folder, count, seed):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))

@@ -224,7 +224,7 @@ def test_damaged_and_hostile_files_are_refused_cleanly(tmp_path):
         (hostile / f"{k:02} {name}").write_bytes(raw)
     program = Path(forging.__file__)
     run = subprocess.run(
-        [sys.executable, program, stored_models.FOLDER, hostile, "10000", "20260101"],
+        [sys.executable, program, stored_models.FOLDER, hostile, "10000", "20260101", "5"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
