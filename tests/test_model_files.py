@@ -372,6 +372,17 @@ except OSError as error:
     assert list(saved.parent.iterdir()) == [saved]
 
 
+def test_two_who_write_at_once_leave_one_whole_file(tmp_path, model):
+    from concurrent.futures import ThreadPoolExecutor
+
+    other = annealed.StochasticVQ(40, random_state=0).partial_fit(X)
+    with ThreadPoolExecutor(4) as pool:
+        for each in [model, other] * 10:
+            pool.submit(annealed.save, each, tmp_path / "model.oda")
+    annealed.load(tmp_path / "model.oda")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.oda"]
+
+
 def test_places_that_cannot_be_written_to(tmp_path, model, saved):
     with pytest.raises(FileNotFoundError, match="no such folder"):
         annealed.save(model, tmp_path / "none" / "model.oda")
