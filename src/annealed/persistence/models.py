@@ -46,7 +46,7 @@ def save(estimator: Any, path: FilePath) -> None:
 
     Parameters
     ----------
-    estimator : ODAClustering, ODAClassifier, DeterministicAnnealing, StochasticVQ, LVQClassifier
+    estimator : any estimator of annealed, `TabularModel` among them
     path : str or path-like
         Any name; ".oda" is customary. A file of that name is replaced.
 
