@@ -6,6 +6,7 @@ them and how much memory it took.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import random
@@ -99,10 +100,10 @@ def forged(raw, rng):
         elif kind == 6 and entries:
             entry = entries[rng.choice(list(entries))]
             key = rng.choice(list(entry))
-            entry[key] = rng.choice([
+            entry[key] = copy.deepcopy(rng.choice([
                 *NASTY[:25], "F64", "I64", "F32", "U8", "BOOL", "BF16", [1], [0], [2**40, 2**40],
                 [-1, 2], [0, 8], [8, 0], [2, 2], [1] * 40,
-            ])  # fmt: skip
+            ]))  # fmt: skip
         elif entries:
             first, second = rng.choice(list(entries)), rng.choice(list(entries))
             entries[first], entries[second] = entries[second], entries[first]
@@ -120,7 +121,7 @@ def replace_somewhere(model, rng):
         other, there = somewhere(model, rng)
         node[key] = json.loads(json.dumps(other[there]))
     else:
-        node[key] = rng.choice(NASTY)
+        node[key] = copy.deepcopy(rng.choice(NASTY))
 
 
 def overwritten(data, rng):
@@ -192,6 +193,12 @@ def hostile(raw):
         "later version": put_together(entries, model | {"format": 99}, data),
         "version zero": put_together(entries, model | {"format": 0}, data),
         "version as text": put_together(entries, model | {"format": "1"}, data),
+        "extra that overflows": put_together(
+            entries, model | {"extra": {"map": {"a": {"scalar": ["I8", 4000]}}}}, data
+        ),
+        "extra that names an array": put_together(
+            entries, model | {"extra": {"map": {"a": {"array": name}}}}, data
+        ),
         "unknown estimator": put_together(
             entries, model | {"model": {"kind": "Popen", "fields": {}}}, data
         ),
