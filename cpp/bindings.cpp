@@ -177,6 +177,7 @@ nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const Ordi
 template <class Divergence>
 bool feed_soft(SoftLVQ<Divergence>& model, nb::handle x, const Ordinary& ordinary, int y,
                double w) {
+    require(y >= 0 && y < model.classes(), "a sample is of a class that does not exist");
     const double* sample = read_sample(x, ordinary, model.d);
     if (!sample || !is_weight(w)) return false;
     const FlushDenormals flush;
@@ -190,6 +191,9 @@ nb::object soft_answer(const SoftLVQ<Divergence>& model, nb::handle x, const Ord
                        const Integers& group) {
     const double* sample = read_sample(x, ordinary, model.d);
     if (!sample || group.shape(0) != static_cast<std::size_t>(model.K)) return nb::none();
+    for (std::size_t i = 0; i < group.shape(0); ++i)
+        require(group.data()[i] >= 0 && group.data()[i] < model.classes(),
+                "a codevector is of a class that does not exist");
     const auto K = static_cast<std::size_t>(model.K), d = static_cast<std::size_t>(model.d);
     static thread_local Doubles mu, sharpness, relevance;
     mu.resize(K * d), sharpness.resize(K), relevance.resize(d);

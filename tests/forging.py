@@ -6,6 +6,7 @@ them and how much memory it took.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import random
@@ -59,15 +60,14 @@ NASTY = [
 ]  # fmt: skip
 
 
-def spots(node, path=()):
-    """Every place in a tree."""
-    yield path
-    children = node.items() if isinstance(node, dict) else enumerate(node)
-    for key, child in children:
-        if isinstance(child, (dict, list)):
-            yield from spots(child, (*path, key))
-        else:
-            yield (*path, key)
+def somewhere(node, rng):
+    """A random place in a tree: what holds it, and its key there."""
+    while True:
+        key = rng.choice(list(node)) if isinstance(node, dict) else rng.randrange(len(node))
+        child = node[key]
+        if not isinstance(child, (dict, list)) or not child or rng.random() < 0.1:
+            return node, key
+        node = child
 
 
 def damaged(raw, rng):
@@ -100,10 +100,10 @@ def forged(raw, rng):
         elif kind == 6 and entries:
             entry = entries[rng.choice(list(entries))]
             key = rng.choice(list(entry))
-            entry[key] = rng.choice([
+            entry[key] = copy.deepcopy(rng.choice([
                 *NASTY[:25], "F64", "I64", "F32", "U8", "BOOL", "BF16", [1], [0], [2**40, 2**40],
                 [-1, 2], [0, 8], [8, 0], [2, 2], [1] * 40,
-            ])  # fmt: skip
+            ]))  # fmt: skip
         elif entries:
             first, second = rng.choice(list(entries)), rng.choice(list(entries))
             entries[first], entries[second] = entries[second], entries[first]
@@ -111,27 +111,17 @@ def forged(raw, rng):
 
 
 def replace_somewhere(model, rng):
-    path = rng.choice([path for path in spots(model) if path])
-    node = model
-    for key in path[:-1]:
-        node = node[key]
-    key = path[-1]
+    node, key = somewhere(model, rng)
     kind = rng.randrange(4)
     if kind == 0:
         del node[key]
     elif kind == 1 and isinstance(node, dict):
         node[rng.choice(["x", "kind", "array", "mu", "__class__"])] = node.pop(key)
     elif kind == 2:
-        other = rng.choice([path for path in spots(model) if path])
-        from_there = model
-        for step in other:
-            try:
-                from_there = from_there[step]
-            except (KeyError, IndexError, TypeError):
-                return
-        node[key] = json.loads(json.dumps(from_there))
+        other, there = somewhere(model, rng)
+        node[key] = json.loads(json.dumps(other[there]))
     else:
-        node[key] = rng.choice(NASTY)
+        node[key] = copy.deepcopy(rng.choice(NASTY))
 
 
 def overwritten(data, rng):
@@ -203,6 +193,12 @@ def hostile(raw):
         "later version": put_together(entries, model | {"format": 99}, data),
         "version zero": put_together(entries, model | {"format": 0}, data),
         "version as text": put_together(entries, model | {"format": "1"}, data),
+        "extra that overflows": put_together(
+            entries, model | {"extra": {"map": {"a": {"scalar": ["I8", 4000]}}}}, data
+        ),
+        "extra that names an array": put_together(
+            entries, model | {"extra": {"map": {"a": {"array": name}}}}, data
+        ),
         "unknown estimator": put_together(
             entries, model | {"model": {"kind": "Popen", "fields": {}}}, data
         ),
@@ -234,6 +230,9 @@ def use(model, X, y):
         lambda: model.predict(X),
         lambda: model.transform(X),
         lambda: model.path_.to_frame,
+        lambda: model.predict_one(X[0]),
+        lambda: [model.learn_one(x, label) for x, label in zip(X[:20], y, strict=False)],
+        lambda: model.predict_one(X[0]),
         lambda: model.partial_fit(X, y[: len(X)]),
         lambda: model.predict(X),
     ):
@@ -243,8 +242,11 @@ def use(model, X, y):
             continue
 
 
-def main(folder, hostile_folder, count, seed):
-    """Load so many damaged and forged files of the models in a folder, and hostile ones."""
+def main(folder, hostile_folder, count, seed, every=1):
+    """Load so many damaged and forged files of the models in a folder, and hostile ones.
+
+    What loads is used, or one in ``every`` of them.
+    """
     import numpy as np
 
     import annealed
@@ -253,13 +255,14 @@ def main(folder, hostile_folder, count, seed):
     np.seterr(all="ignore")
     rng = random.Random(seed)
     files = [path.read_bytes() for path in sorted(Path(folder).glob("*.oda"))]
-    X = np.abs(np.random.default_rng(0).normal(size=(300, 2))) + 0.1
-    labels = np.tile(["ja", "nein"], 150)
+    X = np.abs(np.random.default_rng(0).normal(size=(150, 2))) + 0.1
+    labels = np.tile(["ja", "nein"], 75)
     counts, wrong = Counter(), []
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "model.oda"
 
         def attempt(raw, what):
+            path.unlink(missing_ok=True)  # sooner than to overwrite it
             path.write_bytes(raw)
             signal.alarm(30)  # whoever hangs is ended, and fails the test
             try:
@@ -272,7 +275,8 @@ def main(folder, hostile_folder, count, seed):
                 wrong.append(f"{what}: {traceback.format_exc()}")
             else:
                 counts["loaded"] += 1
-                use(model, X, labels)
+                if counts["loaded"] % every == 0:
+                    use(model, X, labels)
 
         for raw in files:
             attempt(raw, "as it is")
@@ -289,4 +293,4 @@ def main(folder, hostile_folder, count, seed):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))

@@ -67,7 +67,7 @@ def test_stored_files_go_on_learning():
         model = annealed.load(path)
         if hasattr(model, "partial_fit"):
             labels = np.array(["ja", "nein"])[Y] if "ja" in getattr(model, "classes_", []) else Y
-            model.partial_fit(np.abs(X) + 0.5, labels)
+            model.partial_fit(stored_models.input_of(model, len(X)), labels)
 
 
 # -- readable by others ------------------------------------------------------------------------
@@ -175,8 +175,11 @@ def predicted_elsewhere(path, rows):
 def test_a_file_is_enough_to_predict_with_in_another_language(path):
     if "unfitted" in path.name:
         return
-    model, rows = annealed.load(path), np.abs(X) + 0.5
-    shares = predicted_elsewhere(path, rows)
+    model = annealed.load(path)
+    rows = numbers = stored_models.input_of(model, 200)
+    if isinstance(model, annealed.TabularModel):  # codevectors are in the coordinates it gives
+        numbers = model.preprocessor_.transform(rows)
+    shares = predicted_elsewhere(path, numbers)
     if hasattr(model, "predict_proba"):
         assert_allclose(shares, model.predict_proba(rows), atol=1e-9)
     labels = shares.argmax(axis=1)
@@ -213,6 +216,7 @@ def test_the_header_tells_what_is_in_a_file(tmp_path, saved):
 # -- damaged and hostile files -----------------------------------------------------------------
 
 
+@pytest.mark.quality
 def test_damaged_and_hostile_files_are_refused_cleanly(tmp_path):
     hostile = tmp_path / "hostile"
     hostile.mkdir()
@@ -220,7 +224,7 @@ def test_damaged_and_hostile_files_are_refused_cleanly(tmp_path):
         (hostile / f"{k:02} {name}").write_bytes(raw)
     program = Path(forging.__file__)
     run = subprocess.run(
-        [sys.executable, program, stored_models.FOLDER, hostile, "10000", "20260101"],
+        [sys.executable, program, stored_models.FOLDER, hostile, "10000", "20260101", "5"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
@@ -233,6 +237,7 @@ def test_damaged_and_hostile_files_are_refused_cleanly(tmp_path):
     assert not (tmp_path / "executed").exists()
 
 
+@pytest.mark.quality
 def test_hostile_files_do_not_load():
     for name, raw in forging.hostile(STORED[0].read_bytes()).items():
         with pytest.raises(ModelFileError):
@@ -248,6 +253,7 @@ def load_bytes(raw, name="model"):
         return annealed.load(path)
 
 
+@pytest.mark.quality
 def test_every_single_flipped_byte_is_seen(saved):
     raw = saved.read_bytes()
     rng = np.random.default_rng(0)
@@ -366,6 +372,17 @@ except OSError as error:
     assert list(saved.parent.iterdir()) == [saved]
 
 
+def test_two_who_write_at_once_leave_one_whole_file(tmp_path, model):
+    from concurrent.futures import ThreadPoolExecutor
+
+    other = annealed.StochasticVQ(40, random_state=0).partial_fit(X)
+    with ThreadPoolExecutor(4) as pool:
+        for each in [model, other] * 10:
+            pool.submit(annealed.save, each, tmp_path / "model.oda")
+    annealed.load(tmp_path / "model.oda")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.oda"]
+
+
 def test_places_that_cannot_be_written_to(tmp_path, model, saved):
     with pytest.raises(FileNotFoundError, match="no such folder"):
         annealed.save(model, tmp_path / "none" / "model.oda")
@@ -424,6 +441,7 @@ with Checkpoint({str(path)!r}):
     assert [file.name for file in tmp_path.iterdir()] == ["stream.oda"]
 
 
+@pytest.mark.quality
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_at_any_moment_the_file_is_whole(tmp_path, model, seed):
     path = tmp_path / "stream.oda"

@@ -156,9 +156,8 @@ def test_classifier_after_fit_and_in_a_stream(tmp_path, level, fine_tune):
     stages = set()
     for begin, end in [(0, 150), (150, 500), (500, 1500), (1500, 4000)]:
         model.partial_fit(X[begin:end], Y[begin:end])
-        tutor = model._tutor
-        waiting = tutor is None or (not tutor.racing and tutor.chosen is None)
-        stages.add("annealing" if waiting else "racing" if tutor.racing else "won")
+        racing = model._tutor is not None and model._tutor.racing
+        stages.add("racing" if racing else "won" if model.candidates_ else "annealing")
         go_on = slice(end, end + 200)
         assert_round_trip(
             model, tmp_path, X, lambda m, s=go_on: copy.deepcopy(m).partial_fit(X[s], Y[s])
@@ -235,7 +234,7 @@ def test_learning_vector_quantization(tmp_path, rule):
 
 @pytest.mark.parametrize("n_clusters", ["auto", 3, None])
 def test_batch_annealing(tmp_path, n_clusters):
-    model = DeterministicAnnealing(n_clusters, K_max=6, gamma=0.8, random_state=0).fit(X[:120])
+    model = DeterministicAnnealing(n_clusters, K_max=4, gamma=0.7, random_state=0).fit(X[:60])
     assert_round_trip(model, tmp_path, X)
     assert_round_trip(model.at(n_codevectors=2), tmp_path, X)
 
@@ -247,6 +246,32 @@ def test_many_features_with_rows_that_wait_for_their_block(tmp_path):
     run = model._annealer.classes[0].run.state()
     assert len(run["mu"]) * 64 >= 2048 and len(run["pending"]) > 0
     assert_round_trip(model, tmp_path, rows, lambda m: copy.deepcopy(m).partial_fit(rows[7:60]))
+
+
+def test_watched_for_drift_and_learnt_one_by_one(tmp_path):
+    shifted = np.concatenate([X[:1500], X[1500:] + 9.0])
+    for model, labels in (
+        (ODAClustering(3, drift_detector="auto", random_state=0, **QUICK), None),
+        (ODAClassifier(fine_tune=None, drift_detector="auto", random_state=0, **QUICK), Y),
+    ):
+
+        def learn(m, rows, labels=labels):
+            return m.partial_fit(shifted[rows], *([] if labels is None else [labels[rows]]))
+
+        def learn_singly(m, labels=labels):
+            m = copy.deepcopy(m)
+            for k in range(2000, 2040):
+                sample = dict(enumerate(shifted[k].tolist()))
+                m.learn_one(sample, *([] if labels is None else [int(labels[k])]))
+            return m
+
+        learn(model, slice(0, 1450))
+        assert model._annealer.finished
+        assert_round_trip(model, tmp_path, X, lambda m: learn(copy.deepcopy(m), slice(1450, 2000)))
+        learn(model, slice(1450, 2000))
+        assert not model._annealer.finished  # it was, before the alarm
+        assert_round_trip(model, tmp_path, X, learn_singly)
+        assert_round_trip(model.reheat(factor=4.0), tmp_path, X, learn_singly)
 
 
 def test_names_and_weights_and_parameters(tmp_path):

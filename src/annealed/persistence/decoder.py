@@ -15,11 +15,9 @@ import numpy as np
 
 from annealed.divergences import BregmanDivergence
 from annealed.persistence.container import NAMES, AnyArray
-from annealed.persistence.encoder import INT64, SPARE_WIDTH
+from annealed.persistence.encoder import INT64, MOST_PARTS, SPARE_WIDTH
 from annealed.persistence.kind import Kind, MalformedError
 
-# The most objects a file may ask for, whatever its arrays say; a model has a few thousand.
-MOST_PARTS = 300_000
 NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -51,15 +49,14 @@ class Decoder:
                 raise MalformedError("a number is too large")
             return node
         if isinstance(node, list):
-            self._count(len(node))
             return [self.decode(item) for item in node]
         tag = next(iter(node), None)
         if tag not in self._READERS or set(node) - {tag} - set(self._READERS[tag][1]):
             raise MalformedError(f"nothing is known of an object with the keys {_shown(node)}")
-        self._count(1)
         return self._READERS[tag][0](self, node)
 
     def _count(self, parts: int) -> None:
+        """Objects cut from an array: a number there can become a hundred bytes here."""
         self._parts_left -= parts
         if self._parts_left < 0:
             raise MalformedError(f"it has more than {MOST_PARTS} parts")
@@ -129,20 +126,17 @@ class Decoder:
         return dict(zip(keys, values, strict=True))
 
     def _numbers(self, node: Any) -> list[Any]:
-        array = self._array_named(node["numbers"], ndim=1)
-        self._count(len(array))
-        return list(array.tolist())
+        return list(self._array_named(node["numbers"], ndim=1).tolist())
 
     def _tuples(self, node: Any) -> list[tuple[int, ...]]:
-        array = self._array_named(node["tuples"], np.int64, 2)
-        self._count(len(array))
-        return [tuple(row) for row in array.tolist()]
+        return [tuple(row) for row in self._array_named(node["tuples"], np.int64, 2).tolist()]
 
     def _stack(self, node: Any) -> list[AnyArray]:
         rows = self._array_named(node["stack"])
         if not rows.ndim:
             raise MalformedError("arrays are cut from a single number")
         ends = self._ends(node, len(rows))
+        self._count(len(ends))
         return [rows[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
     def _ends(self, node: Any, total: int) -> list[int]:
@@ -221,6 +215,7 @@ class Decoder:
         decoded = {name: self._list(column) for name, column in columns.items()}
         if len({len(column) for column in decoded.values()}) != 1:
             raise MalformedError("objects have columns of different lengths")
+        self._count(len(next(iter(decoded.values()))))
         rows = zip(*decoded.values(), strict=True)
         return [dict(zip(decoded, row, strict=True)) for row in rows]
 

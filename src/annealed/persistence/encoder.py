@@ -19,6 +19,8 @@ from annealed.persistence.kind import CannotSaveError, Kind
 
 # Lists at least this long go into arrays: of numbers, and of text.
 LONG, LONG_TEXT = 8, 1000
+# The most objects a file may make of its arrays (what stands in JSON is bounded by the header).
+MOST_PARTS = 300_000
 # An array of text may have room for texts this many times as long as its longest.
 SPARE_WIDTH = 64
 INT64 = range(-(2**63), 2**63)
@@ -41,6 +43,7 @@ class Encoder:
         self.custom: BregmanDivergence | None = None
         self._known: dict[int, tuple[Any, Any]] = {}  # what has been met, kept alive, by id
         self._cuts: dict[tuple[int, ...], Any] = {}
+        self._parts = 0
 
     def encode(self, value: Any, place: str) -> Any:
         """The value as JSON; ``place`` says where it stands, in names of arrays and messages."""
@@ -97,12 +100,16 @@ class Encoder:
             if cls in self.names:
                 states = [self.kinds[self.names[cls]].state_of(item) for item in items]
                 if _alike(states):
+                    self._count(len(items), place)
                     return {"kinds": self.names[cls], "columns": self._columns(states, place)}
             if cls is dict and _alike(items):
+                self._count(len(items), place)
                 return {"maps": self._columns(items, place)}
             if cls is np.ndarray and _stackable(items):
+                self._count(len(items), place)
                 return self._stack(items, place)
             if issubclass(cls, np.generic) and len({item.dtype for item in items}) == 1:
+                self._count(len(items), place)
                 return {"scalars": self._array(np.array(items), place)}
             if cls is str and len(items) >= LONG_TEXT:
                 return self._text(items, place)
@@ -114,6 +121,14 @@ class Encoder:
                 if cls is tuple and _integer_tuples(items):
                     return {"tuples": self._store(np.array(items, dtype=np.int64), place)}
         return [self.encode(item, f"{place}.{i}") for i, item in enumerate(items)]
+
+    def _count(self, parts: int, place: str) -> None:
+        self._parts += parts
+        if self._parts > MOST_PARTS:
+            raise CannotSaveError(
+                f"the model holds too many separate parts for a model file ({place or 'it'} among "
+                "them)"
+            )
 
     def _columns(self, states: Sequence[dict[str, Any]], place: str) -> dict[str, Any]:
         """Objects of one kind, field by field."""

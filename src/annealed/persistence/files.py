@@ -10,6 +10,7 @@ import os
 import socket
 import stat
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -35,11 +36,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     permissions that any new file gets, a replaced one keeps those it had.
     """
     target = Path(os.path.realpath(path))  # a link goes on pointing where it did
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    # A name of its own, so that two who write at once do not write into each other's file.
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
     try:
         mode = _mode_of(target)
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()  # of a process that had this number before
         # Not tempfile: its files are for nobody but their owner, whatever the user's umask says.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
         try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def save(estimator: Any, path: FilePath) -> None:
 
     Parameters
     ----------
-    estimator : ODAClustering, ODAClassifier, DeterministicAnnealing, StochasticVQ, LVQClassifier
+    estimator : any estimator of annealed, `TabularModel` among them
     path : str or path-like
         Any name; ".oda" is customary. A file of that name is replaced.
 
@@ -210,13 +211,20 @@ def read_model(path: FilePath, divergence: BregmanDivergence | None) -> tuple[An
     metadata, arrays = read_container(path)
     header = _header(metadata, path)
     extra = _extra(header, path)
+    with _refusing(path), np.errstate(all="ignore"):
+        known = _divergences(header.get("divergences"), arrays, divergence)
+        model = Decoder(KINDS, arrays, known).decode(header.get("model"))
+        if type(model) not in {kind.cls for kind in ESTIMATORS.values()}:
+            raise MalformedError("it holds no estimator")
+        _rehearse(model)
+    return model, extra
+
+
+@contextlib.contextmanager
+def _refusing(path: FilePath) -> Iterator[None]:
+    """Whatever goes wrong in here is wrong with the file."""
     try:
-        with np.errstate(all="ignore"):
-            known = _divergences(header.get("divergences"), arrays, divergence)
-            model = Decoder(KINDS, arrays, known).decode(header.get("model"))
-            if type(model) not in {KINDS[name].cls for name in ESTIMATORS}:
-                raise MalformedError("it holds no estimator")
-            _rehearse(model)
+        yield
     except MalformedError as error:
         refuse(path, str(error))
     except Exception as error:
@@ -226,7 +234,6 @@ def read_model(path: FilePath, divergence: BregmanDivergence | None) -> tuple[An
             f"{os.fspath(path)!r} cannot be read as a model: its parts do not fit together "
             f"({error})"
         ) from error
-    return model, extra
 
 
 def _header(metadata: dict[str, str], path: FilePath) -> dict[str, Any]:
@@ -245,10 +252,8 @@ def _header(metadata: dict[str, str], path: FilePath) -> dict[str, Any]:
 
 
 def _extra(header: dict[str, Any], path: FilePath) -> dict[str, Any]:
-    try:
+    with _refusing(path):
         extra = Decoder({}, {}).decode(header.get("extra"))
-    except (MalformedError, RecursionError) as error:
-        refuse(path, str(error))
     if not isinstance(extra, dict):
         refuse(path, "what goes with its model is missing")
     return extra
@@ -309,12 +314,11 @@ def _rehearse(estimator: Any) -> None:
     if not estimator.__sklearn_is_fitted__():
         return
     K = len(estimator.codevectors_)
-    if hasattr(estimator, "path_"):
-        path = estimator.path_
-        if len(path):
-            _ = path.ordered_splits, path.persistence()
-    for name in ("weights_", "codevector_labels_", "updates_", "labels_"):
+    path: Any = getattr(estimator, "path_", ())
+    if len(path):
+        _ = path.ordered_splits, path.persistence()
+    for name in ("weights_", "codevector_labels_", "updates_"):
         values = getattr(estimator, name, None)
-        if values is not None and name != "labels_" and len(values) != K:
+        if values is not None and len(values) != K:
             raise MalformedError("its codevectors and their weights or labels differ in number")
     _ = getattr(estimator, "feature_relevances_", None), getattr(estimator, "temperature_", None)
