@@ -1,0 +1,318 @@
+"""`annealed stream` as a process: killed, resumed, cut at any byte, refused where it must be."""
+
+import gzip
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import annealed
+from annealed.persistence import ModelFileError
+
+pytest.importorskip("typer")
+pytest.importorskip("pyarrow")
+COMMAND = [sys.executable, "-m", "annealed", "stream"]
+
+
+def rows_of(n, seed=0, d=4):
+    """CSV of n rows: numbers, a text, a missing cell now and then, a label of three."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, d)) + 3.0 * np.eye(3, d)[y]
+    lines = [",".join([*(f"f{j}" for j in range(d)), "colour", "label"])]
+    for k, (row, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
+        cells = [f"{value:.3f}" for value in row]
+        if k % 50 == 7:
+            cells[1] = ""
+        lines.append(",".join([*cells, "red" if k % 3 else "blue", "abc"[label]]))
+    return "\n".join(lines).encode() + b"\n"
+
+
+def run(*arguments, data=None, check=True, **options):
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)], input=data, capture_output=True, timeout=300, **options
+    )
+    if check:
+        assert done.returncode == 0, done.stderr.decode()[-2000:]
+    return done
+
+
+def same_file(first, second):
+    """Two checkpoints hold the same model and the same figures."""
+    one, other = (path.read_bytes() for path in (first, second))
+    return one == other
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("stream") / "rows.csv"
+    path.write_bytes(rows_of(12_000))
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(table, tmp_path_factory):
+    """The checkpoint of a run that nothing disturbed."""
+    path = tmp_path_factory.mktemp("whole") / "whole.oda"
+    done = run(table, "--target", "label", "--checkpoint", path, "--every", "3000", "--json")
+    summary = json.loads(done.stdout)
+    assert summary["rows"] == 12_000
+    assert summary["recent_accuracy"] > 0.9  # the classes lie about four deviations apart
+    return path
+
+
+def test_a_checkpoint_is_a_model(whole):
+    model = annealed.load(whole)
+    record = {"f0": 3.0, "f1": 0.0, "f2": 0.0, "f3": 0.0, "colour": "red"}
+    assert model.predict_one(record) == "a"
+    shown = subprocess.run(
+        [sys.executable, "-m", "annealed", "inspect", whole], capture_output=True, timeout=100
+    )
+    assert shown.returncode == 0 and b"TabularModel" in shown.stdout
+
+
+def test_how_the_pipe_cuts_its_bytes_cannot_be_seen(table, whole, tmp_path):
+    """From standard input in pieces of random size, some of a single byte."""
+    path = tmp_path / "piped.oda"
+    data = table.read_bytes()
+    process = subprocess.Popen(
+        [*COMMAND, "-", "--target", "label", "--checkpoint", path, "--every", "3000", "--quiet"],
+        stdin=subprocess.PIPE,
+    )
+    rng, at = random.Random(0), 0
+    while at < len(data):
+        size = rng.choice([1, 17, 1000, 30_000, 200_000])
+        process.stdin.write(data[at : at + size])
+        process.stdin.flush()
+        at += size
+    process.stdin.close()
+    assert process.wait(timeout=100) == 0
+    assert same_file(path, whole)
+
+
+def test_compressed_files_json_lines_and_line_ends_of_windows(table, whole, tmp_path):
+    zipped, windows = tmp_path / "rows.csv.gz", tmp_path / "rows.csv"
+    zipped.write_bytes(gzip.compress(table.read_bytes()))
+    windows.write_bytes(table.read_bytes().replace(b"\n", b"\r\n"))
+    for k, source in enumerate((zipped, windows)):
+        path = tmp_path / f"{k}.oda"
+        run(source, "--target", "label", "--checkpoint", path, "--every", "3000")
+        assert same_file(path, whole)
+    names, *lines = table.read_text().splitlines()
+    records = []
+    for line in lines:
+        cells = dict(zip(names.split(","), line.split(","), strict=True))
+        for name in ("f0", "f1", "f2", "f3"):
+            cells[name] = float(cells[name]) if cells[name] else None
+        records.append(json.dumps(dict(sorted(cells.items(), reverse=True))))
+    path = tmp_path / "json.oda"
+    columns = "f0,f1,f2,f3,colour"
+    run("-", "--target", "label", "--columns", columns, "--checkpoint", path, "--every", "3000",
+        data="\n".join(records).encode())  # fmt: skip
+    assert same_file(path, whole)
+
+
+def killed_now_and_then(source, checkpoint, times, seed, *options):
+    """Start the command again and again, kill it at random moments, then let it finish."""
+    rng, survived = random.Random(seed), 0
+    command = [*COMMAND, source, "--target", "label", "--checkpoint", checkpoint, *options]
+    began = time.perf_counter()
+    trial = checkpoint.with_name("trial.oda")
+    subprocess.run([*command[: -len(options) - 1], trial, *options], check=True, timeout=300)
+    span = time.perf_counter() - began  # of a whole run, start-up included
+    for _ in range(times):
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        try:
+            process.wait(timeout=rng.uniform(0.3, 1.0) * span)
+            survived += 1
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        assert process.wait() in (0, -signal.SIGKILL), process.stderr.read()
+    subprocess.run(command, check=True, timeout=300)
+    return survived, trial
+
+
+def test_killed_at_any_moment_the_model_comes_out_the_same(table, whole, tmp_path):
+    """A few times here; fifty times over 200,000 rows in `python -m benchmarks streams`."""
+    path = tmp_path / "killed.oda"
+    survived, _ = killed_now_and_then(table, path, 6, 0, "--every", "3000", "--quiet")
+    assert same_file(path, whole)
+    assert survived < 6
+    leftovers = {p.name for p in tmp_path.iterdir()} - {"killed.oda", "trial.oda"}
+    assert all(name.endswith(".lock") for name in leftovers), leftovers
+
+
+def test_a_request_to_end_saves_what_was_learnt(table, tmp_path):
+    path = tmp_path / "ended.oda"
+    process = subprocess.Popen(
+        [*COMMAND, "-", "--target", "label", "--checkpoint", path, "--every", "1000000"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    data = table.read_bytes()
+    process.stdin.write(data[: len(data) // 2])
+    process.stdin.flush()
+    time.sleep(1)
+    while not process.stdin.closed and process.poll() is None and not path.exists():
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+    assert process.wait(timeout=60) == 130
+    assert 0 < json.loads(_header(path))["consumed"] < 12_000
+
+
+def _header(path):
+    from annealed.persistence import Checkpoint
+
+    with Checkpoint(path) as checkpoint:
+        return json.dumps(checkpoint.load()[1])
+
+
+def test_two_processes_on_one_checkpoint(table, tmp_path):
+    path = tmp_path / "shared.oda"
+    first = subprocess.Popen(
+        [*COMMAND, "-", "--target", "label", "--checkpoint", path], stdin=subprocess.PIPE
+    )
+    first.stdin.write(table.read_bytes()[:50_000])
+    first.stdin.flush()
+    for _ in range(200):
+        if path.with_name(path.name + ".lock").exists():
+            break
+        time.sleep(0.1)
+    second = run(table, "--target", "label", "--checkpoint", path, check=False)
+    first.stdin.close()
+    assert second.returncode == 1
+    assert str(first.pid) in second.stderr.decode() and "shared.oda" in second.stderr.decode()
+    assert first.wait(timeout=60) == 0
+
+
+def test_going_on_with_rows_that_came_since(table, whole, tmp_path):
+    names, *lines = table.read_text().splitlines()
+    path = tmp_path / "later.oda"
+    for part in (lines[:5000], lines[5000:]):
+        run("-", "--target", "label", "--checkpoint", path, "--every", "3000", "--new-rows",
+            data="\n".join([names, *part]).encode())  # fmt: skip
+    later, model = annealed.load(path), annealed.load(whole)
+    np.testing.assert_array_equal(later.codevectors_, model.codevectors_)
+
+
+def test_a_file_that_grows_is_followed(tmp_path):
+    path, checkpoint = tmp_path / "grows.csv", tmp_path / "grows.oda"
+    data = rows_of(2000)
+    path.write_bytes(data[:40_000])
+    process = subprocess.Popen(
+        [*COMMAND, path, "--target", "label", "--follow", "--checkpoint", checkpoint,
+         "--every", "100", "--quiet"],
+    )  # fmt: skip
+    with path.open("ab") as file:
+        file.write(data[40_000:])
+    model = None
+    for _ in range(300):
+        time.sleep(0.1)
+        if checkpoint.exists():
+            model = annealed.load(checkpoint)
+            if sum(c.samples + c.run.count for c in model.estimator_._annealer.classes) == 2000:
+                break
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    assert sum(c.samples + c.run.count for c in model.estimator_._annealer.classes) == 2000
+
+
+def test_one_prediction_for_every_row(table, tmp_path):
+    done = run(table, "--target", "label", "--predictions", "-", "--quiet")
+    head, *lines = done.stdout.decode().splitlines()
+    assert head == "prediction,probability" and len(lines) == 12_000
+    assert lines[:100] == [","] * 100  # nothing is known yet
+    own = [line.rsplit(",", 1)[1] for line in table.read_text().splitlines()[1:]]
+    right = [line.split(",")[0] == label for line, label in zip(lines, own, strict=True)]
+    assert np.mean(right[-2000:]) > 0.9
+    clusters = run(table, "--drop", "label", "--n-clusters", "3", "--json")
+    assert json.loads(clusters.stdout)["codevectors"] == 3
+
+
+# -- what can go wrong -------------------------------------------------------------------------
+
+
+def broken(line, column, cell, data=None):
+    lines = (data or rows_of(600)).decode().splitlines()
+    cells = lines[line].split(",")
+    cells[column] = cell
+    lines[line] = ",".join(cells)
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.parametrize(
+    "data, options, words",
+    [
+        (b"", [], "standard input is empty"),
+        (b"a,b\n1,2\n" * 200, ["--target", "c"], "has no column 'c'"),
+        (b"a,a\n1,2\n", [], "'a' 2 times"),
+        (broken(457, 0, "warm"), ["--target", "label"], "row 457, column 'f0': 'warm'"),
+        (broken(457, 5, ""), ["--target", "label"], "row 457: column 'label': the target is"),
+        (broken(300, 2, "1,2"), ["--target", "label"], "row 300: 7 cells where the line of names"),
+        (b'{"a": 1}\n' * 300 + b"oops\n", [], "row 301: it is not JSON"),
+        (b'{"a": 1}\n[1]\n', [], "row 2: it is not a JSON object"),
+        (b'a,b\n1,"2\n', [], "inside quotation marks"),
+        (b"\x00\x01\x02\n", [], "neither CSV nor JSON"),
+        (rows_of(200), ["--drop", "f9"], "has no column 'f9'"),
+        (rows_of(200), ["--every", "0"], "--every"),
+        (rows_of(200), ["--follow"], "--follow is for files"),
+        (rows_of(200), ["--new-rows"], "--checkpoint"),
+        (rows_of(200), ["--divergence", "cosine"], "--divergence must be one of"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(data, options, words):
+    done = run("-", *options, data=data, check=False)
+    message = done.stderr.decode()
+    assert done.returncode == 2, message
+    assert words in message and message.count("\n") == 1 and "Traceback" not in message
+
+
+def test_bad_rows_can_be_left_out():
+    data = broken(300, 2, "1,2", broken(457, 0, "warm"))
+    done = run("-", "--target", "label", "--skip-bad-rows", "--json", data=data)
+    summary = json.loads(done.stdout)
+    assert summary["rows"] == 600 and summary["bad_rows"] == 2
+
+
+def test_checkpoints_of_other_things_are_refused(table, whole, tmp_path):
+    path = tmp_path / "other.oda"
+    shutil.copy(whole, path)
+    other = run(table, "--target", "colour", "--checkpoint", path, check=False)
+    assert other.returncode == 2 and "--target label" in other.stderr.decode()
+    short = run("-", "--target", "label", "--checkpoint", path, data=rows_of(500), check=False)
+    assert short.returncode == 2 and "--new-rows" in short.stderr.decode()
+    assert same_file(path, whole)
+    annealed.save(
+        annealed.ODAClustering(2).fit(np.random.default_rng(0).normal(size=(50, 2))), path
+    )
+    model = run(table, "--target", "label", "--checkpoint", path, check=False)
+    assert model.returncode == 2 and "no checkpoint of a stream" in model.stderr.decode()
+    path.write_bytes(whole.read_bytes()[:-100])
+    damaged = run(table, "--target", "label", "--checkpoint", path, check=False)
+    assert damaged.returncode == 2 and "other.oda" in damaged.stderr.decode()
+    with pytest.raises(ModelFileError):
+        annealed.load(path)
+
+
+def test_a_folder_that_cannot_be_written_is_noticed_before_a_row_is_read(tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "-", "--checkpoint", tmp_path / "nowhere" / "x.oda"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    # Nothing has been sent yet: it must not wait for rows to find out.
+    assert process.wait(timeout=60) == 1
+    assert b"nowhere" in process.stderr.read()
+    process.stdin.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_disk_that_is_full_ends_it_cleanly(table):
+    done = run(table, "--target", "label", "--predictions", "/dev/full", check=False)
+    assert done.returncode == 1
+    assert b"/dev/full" in done.stderr or b"space" in done.stderr
