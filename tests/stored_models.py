@@ -57,8 +57,6 @@ def models():
         .fit(positive[:150], y[:150]),
         "clustering-drift": ODAClustering(None, drift_detector="auto", **STEEP)
         .partial_fit(X[:400]),
-        "table": TabularModel(ODAClassifier(level="last", fine_tune=None, **STEEP))
-        .fit([{"höhe": a, "farbe": "rot" if b > 0 else "blau"} for a, b in X[:60]], named[:60]),
         "lvq": LVQClassifier(2, rule="glvq", random_state=0).partial_fit(X[:100], named[:100]),
         "lvq-waiting": LVQClassifier(2, random_state=0).partial_fit(X[:20], y[:20]),
         "vector-quantization": StochasticVQ(4, divergence="itakura_saito", random_state=0)
@@ -71,17 +69,9 @@ def models():
     }  # fmt: skip
 
 
-def input_of(model, n):
-    """Rows that any of the models understands, as it wants them."""
-    X = np.abs(rows()[0][:n]) + 0.5
-    if isinstance(model, TabularModel):
-        return [{"höhe": a, "farbe": "rot" if b > 0.8 else "blau"} for a, b in X]
-    return X
-
-
 def answers(model):
     """What a model says of a few rows."""
-    X = input_of(model, 12)
+    X = np.abs(rows()[0][:12]) + 0.5
     said = {"predict": model.predict(X).tolist(), "transform": model.transform(X).tolist()}
     if hasattr(model, "predict_proba"):
         said["predict_proba"] = model.predict_proba(X).tolist()
