@@ -25,8 +25,9 @@ inline void running_standardise(const double* X, std::int64_t rows, std::int64_t
                 const volatile double square = delta * (x - mean[j]);
                 m2[j] += square;
             }
+            // Of a feature that has never varied no scale is known: 0, with the sign of a division.
             const double spread = std::sqrt(m2[j] / (count[j] > 1 ? count[j] : 1));
-            out[k * d + j] = (x - mean[j]) / (spread > 0 ? spread : 1);
+            out[k * d + j] = (x - mean[j]) / (spread > 0 ? spread : HUGE_VAL);
         }
 }
 

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 BLOCK = 50
 REMEMBERED = 200
 OLDER = 4
+# Blocks after an alarm in which no other is believed.
+RESTING = 10
 
 
 class Detector(Protocol):
@@ -99,14 +101,17 @@ class Watch:
     """A detector, and the model whose losses it hears.
 
     The model is looked at when a block of samples begins, so that how calls cut a stream cannot be
-    seen.
+    seen. Detectors that also notice improvements are believed only where losses have risen, and
+    after an alarm none is for a while: the new model has to be learnt first.
     """
 
     def __init__(self, detector: Detector) -> None:
         self.detector: Detector = copy.deepcopy(detector)
         self.model: Any = None
         self.left = BLOCK
-        self.alarm = False
+        self.heard = False  # an alarm in this block
+        self.total = 0.0  # of the losses in this block
+        self.means: tuple[float, ...] = ()  # of the blocks since the last alarm, the latest few
 
     def copy(self) -> Watch:
         """A twin that can go on by itself."""
@@ -119,9 +124,18 @@ class Watch:
         """Samples that count, at most as many as are left of the block, and their losses."""
         self.left -= samples
         for loss in np.asarray(losses, dtype=float).tolist():
+            self.total += loss
             self.detector.update(loss)
-            self.alarm = self.alarm or bool(self.detector.drift_detected)
+            self.heard = self.heard or bool(self.detector.drift_detected)
+
+    def end_block(self) -> bool:
+        """Whether the stream has changed, by what was heard in the block that ends here."""
+        before, now = self.means, self.total / BLOCK
+        risen = len(before) >= RESTING and now > sum(before) / len(before)
+        alarm = self.heard and risen
+        self.means = () if alarm else (*before, now)[-REMEMBERED:]
+        return alarm
 
     def begin_block(self, model: Any) -> None:
         """The next block, on which this model is tested."""
-        self.left, self.alarm, self.model = BLOCK, False, model
+        self.left, self.heard, self.total, self.model = BLOCK, False, 0.0, model

@@ -210,15 +210,20 @@ class Tutor:
             return
         if annealer.finished and self.ladders < annealer.ladders:
             self.ladders = annealer.ladders
-            self.hold(annealer, log_prior(), LENGTH)
+            self.hold(annealer, log_prior(), LENGTH, final=True)
         else:
             while self.due <= self.since:
                 self.due *= 2
             if not annealer.finished and self.lessons.method is not None:
                 self.hold(annealer, log_prior(), min(self.since, LENGTH))
 
-    def hold(self, annealer: Annealer, log_prior: Array, length: int) -> None:
-        """Begin a race of levels of the path, and of whoever won the last one."""
+    def hold(
+        self, annealer: Annealer, log_prior: Array, length: int, *, final: bool = False
+    ) -> None:
+        """Begin a race of levels of the path, and of whoever won the last one.
+
+        In the one at the end of a ladder the latter is a guest.
+        """
         path, runners = annealer.path(), []
         if not path:
             return
@@ -239,8 +244,8 @@ class Tutor:
                     method(divergence, start, n, geometry, fits, window=self.lessons.window)
                     for fits in self.lessons.fits
                 ]
-        guest = leads and annealer.finished
-        self.race, self.factor = Race(runners, length, guest), class_factors(annealer, log_prior)
+        self.factor = class_factors(annealer, log_prior)
+        self.race = Race(runners, length, guest=leads and final)
         self.race.leader = 0 if leads else None
         self.candidates, self.chosen = (), None  # until it is over
 

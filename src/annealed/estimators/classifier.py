@@ -418,6 +418,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             [] if tutor is None else tutor.factor.tolist(),
         )
 
+    def _labels_of(self, level: Level) -> Labels:
+        seen = np.array(self._seen)
+        labels: Labels = seen[level.classes]
+        return labels
+
+    def _label_of_class(self, c: int) -> Any:
+        return self._seen[c]
+
     def _knows(self, y: Any) -> bool:
         return y in self._seen
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from annealed.annealer import Annealer
@@ -17,6 +18,7 @@ from annealed.drift import DriftDetector, Watch
 from annealed.estimators.annealing import SHARED_RULES, AnnealingEstimator
 from annealed.estimators.codevectors import all_or_nothing, names_of
 from annealed.estimators.parameters import Rule, one_of
+from annealed.path import Level
 from annealed.race import Tutor, reach
 
 # One sample: a dict of features, or their numbers.
@@ -217,7 +219,7 @@ class StreamingEstimator(AnnealingEstimator):
             watch.observe(len(counted), losses)
             self._absorb(rows, index, weights, begin, stop)
             if watch.left == 0:
-                if watch.alarm:
+                if watch.end_block():
                     self._alarmed()
                 watch.begin_block(self._answering())
             begin = stop
@@ -276,6 +278,87 @@ class StreamingEstimator(AnnealingEstimator):
         self._reheat(temperature)
         self.__dict__.pop("labels_", None)
         return self
+
+    def merge(self, other: Self) -> Self:
+        """One model of two that were learnt on two streams of the same features.
+
+        The codevectors of both coldest levels, each with the weight of the samples it stands for,
+        are annealed together as the samples they summarise would be. The result has a path of its
+        own and goes on learning; both models stay as they are.
+
+        Parameters
+        ----------
+        other : estimator of the same class
+            With the same features and divergence. The parameters of this one are kept.
+
+        Returns
+        -------
+        estimator
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from annealed import ODAClustering
+        >>> rng = np.random.default_rng(0)
+        >>> here, there = (ODAClustering(2, random_state=0).partial_fit(
+        ...     rng.normal(size=(9000, 2)) + 9 * rng.integers(0, 2, (9000, 1)) + shift)
+        ...     for shift in ([0, 0], [40, 0]))
+        >>> here.merge(there).at(n_codevectors=4).cluster_centers_.round().tolist()
+        [[0.0, 0.0], [9.0, 9.0], [40.0, 0.0], [49.0, 9.0]]
+        """
+        parts = [model._summary() for model in (self, other) if self._can_merge(model)]
+        rows, weights = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+        labels = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
+        joined: Self = clone(self)
+        joined.fit(rows, labels, sample_weight=weights)
+        for name in ("feature_names_in_", "_keys"):
+            if hasattr(self, name):
+                setattr(joined, name, getattr(self, name))
+        joined._weigh(labels, weights)
+        return joined
+
+    def _can_merge(self, other: Any) -> bool:
+        """True; ValueError or TypeError if the two do not fit together."""
+        check_is_fitted(other)
+        if type(other) is not type(self):
+            raise TypeError(
+                f"a {type(self).__name__} can be merged with another one only, not with a "
+                f"{type(other).__name__}"
+            )
+        if other.n_features_in_ != self.n_features_in_:
+            raise ValueError(
+                f"the models are of {self.n_features_in_} and {other.n_features_in_} features"
+            )
+        mine, theirs = (getattr(m, "feature_names_in_", None) for m in (self, other))
+        if mine is not None and theirs is not None and mine.tolist() != theirs.tolist():
+            raise ValueError(
+                f"the models are of features {names_of(mine.tolist())} and "
+                f"{names_of(theirs.tolist())}"
+            )
+        names = [str(m._annealer.divergence) for m in (self, other)]
+        if names[0] != names[1]:
+            raise ValueError(f"the models are of the divergences {names[0]} and {names[1]}")
+        return True
+
+    def _summary(self) -> tuple[Array, Array, NDArray[Any] | None]:
+        """Codevectors of the coldest level, the weight of their samples, and their labels."""
+        annealer, path = self._annealer, self._annealer.path()
+        level = path[-1] if path else annealer.model()
+        total = np.array([state.total_weight for state in annealer.classes])
+        return level.codevectors, level.weights * total[level.classes], self._labels_of(level)
+
+    def _labels_of(self, level: Level) -> NDArray[Any] | None:
+        return None
+
+    def _weigh(self, labels: NDArray[Any] | None, weights: Array) -> None:
+        """Let every class weigh as much as the samples its codevectors stand for."""
+        for c, state in enumerate(self._annealer.classes):
+            mine = slice(None) if labels is None else labels == self._label_of_class(c)
+            state.weight += float(weights[mine].sum()) - state.total_weight
+        self._annealer._path = None
+
+    def _label_of_class(self, c: int) -> Any:
+        return None
 
     @abstractmethod
     def _learn_checked(

@@ -252,7 +252,8 @@ PARTS: dict[str, Kind] = {
         Watch,
         {
             "detector": a(DriftDetector), "model": maybe(a(TunedModel, Level)),
-            "left": count(1, BLOCK + 1), "alarm": TRUTH,
+            "left": count(1, BLOCK + 1), "heard": TRUTH, "total": NUMBER,
+            "means": list_of(NUMBER, tuple),
         },
         take=take_watch,
     ),
