@@ -217,6 +217,9 @@ def test_samples_of_a_classifier_have_the_colour_of_their_class(classifier, iris
     for shown, level in zip(contents.levels, classifier.path_, strict=True):
         assert [contents.nodes[node].branch for node in shown.nodes] == level.classes.tolist()
     assert explore(classifier, iris.data, ["moss"] * 150).contents.rows.classes == [-1] * 150
+    numbered = ODAClassifier(K_max=5, random_state=0).fit(iris.data, iris.target)
+    as_text = [str(label) for label in iris.target]
+    assert explore(numbered, iris.data, as_text).contents.rows.classes == iris.target.tolist()
 
 
 def test_no_two_of_sixty_classes_look_alike():

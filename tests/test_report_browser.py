@@ -440,6 +440,8 @@ def overlaps(page):
           if (b.width && !one.closest('svg, .js-plotly-plot, .unseen') && b.right > innerWidth + 1)
             found.push(['beyond the window', one.tagName, one.className]);
         }
+        for (const one of document.querySelectorAll('.panel td, .panel dd, .controls dd'))
+          if (one.scrollWidth > one.clientWidth + 1) found.push(['overflows', one.textContent]);
         return found; }"""
     )
 
@@ -453,8 +455,12 @@ def crowded(folder):
         None, K_max=200, gamma=0.7, samples_per_codevector=10, random_state=0
     ).fit(X)
     assert 100 < len(model.codevectors_) <= 200
+    units = np.logspace(-6, 6, 30)  # numbers of all lengths
     names = [f"a_rather_long_name of feature {j}, in kilograms per square metre" for j in range(30)]
-    return explore(model, X, feature_names=names, title="Crowded").save(folder / "crowded.html")
+    page = explore(
+        model, X, feature_names=names, inverse=lambda rows: rows * units, title="Crowded"
+    )
+    return page.save(folder / "crowded.html")
 
 
 @pytest.mark.parametrize("name", ["crowded", "clustering"])

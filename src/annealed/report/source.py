@@ -217,7 +217,10 @@ def _find_classes(
         return None
     labels = range(n_classes) if names is None else np.asarray(names).tolist()
     place = {label: c for c, label in enumerate(labels)}
-    return np.array([place.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.int64)
+    # A file of texts has "0" for what the model calls 0.
+    written = {str(label): c for c, label in enumerate(labels)}
+    found = [place.get(label, written.get(str(label), -1)) for label in np.asarray(y).tolist()]
+    return np.array(found, dtype=np.int64)
 
 
 def _name_labels(y: ArrayLike, classes: NDArray[np.int64] | None, names: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ function nameButton(node) {
 
 // A name as text that may break after the marks that join its words; all of it on hovering.
 function breakable(text) {
-  const parts = text.split(/(?<=[_/.,;:-])/);
+  const parts = text.split(/(?<=[_=/.,;:-])/);
   return element("bdi", { class: "name", title: text }, ...parts.flatMap((part) => [part, element("wbr")]));
 }
 
