@@ -8,7 +8,8 @@
 namespace annealed {
 
 // IN/OUT: count, mean and m2 (sum of squared deviations) of every feature. A missing cell (nan)
-// changes no statistic; `fill` stands in for it, or the mean where that is nan.
+// changes no statistic; `fill` stands in for it, or the mean where that is nan. A feature that has
+// never varied comes out as 0: nothing is known of its scale.
 inline void running_standardise(const double* X, std::int64_t rows, std::int64_t d, double* count,
                                 double* mean, double* m2, const double* fill, double* out) {
     for (std::int64_t k = 0; k < rows; ++k)
@@ -25,9 +26,8 @@ inline void running_standardise(const double* X, std::int64_t rows, std::int64_t
                 const volatile double square = delta * (x - mean[j]);
                 m2[j] += square;
             }
-            // Of a feature that has never varied no scale is known: 0, with the sign of a division.
             const double spread = std::sqrt(m2[j] / (count[j] > 1 ? count[j] : 1));
-            out[k * d + j] = (x - mean[j]) / (spread > 0 ? spread : HUGE_VAL);
+            out[k * d + j] = spread > 0 ? (x - mean[j]) / spread : 0;
         }
 }
 
