@@ -421,11 +421,11 @@ def test_a_path_without_levels_is_refused(display):
 
 @pytest.mark.parametrize("display", ALL)
 def test_what_has_nothing_to_draw_is_told_so(display, clusters):
-    model, X = clusters
+    _, X = clusters
     with pytest.raises(NotFittedError):
         draw(display, ODAClustering(), X)
     with pytest.raises(TypeError, match="of a pipeline give its last step"):
-        draw(display, make_pipeline(StandardScaler(), model).fit(X), X)
+        draw(display, make_pipeline(StandardScaler(), ODAClustering(2)).fit(X), X)
 
 
 def texts(figure):

@@ -21,6 +21,7 @@ from annealed.plots.canvas import (
     points,
     scale_temperature,
     spread_labels,
+    stroke,
     text_size,
     write_labels,
     write_title,
@@ -219,8 +220,8 @@ class BifurcationDisplay:
     def _width(self, weight: float) -> float:
         """Points; every class has the same share of the weight."""
         n_classes = len(np.unique(self.path[-1].classes))
-        widest = WIDEST * float(np.clip(inches(self.ax_)[1] / 3.5, 0.5, 1.0))
-        return max(0.6, widest * float(np.sqrt(weight / n_classes)))
+        widest = WIDEST * stroke(self.ax_)
+        return max(0.09 * widest, 0.6, widest * float(np.sqrt(weight / n_classes)))
 
     def _faded(self, colour: Colour, temperature: float) -> Colour:
         """What lies beyond the model in use is pale."""
@@ -259,7 +260,7 @@ class BifurcationDisplay:
         write_labels(ax, "temperature T, from hot to cold", plain(self.position_name, 80))
         plural = "s" if K[0] > 1 else ""
         words = f"From {K[0]} codevector{plural} to {K[-1]} as the temperature falls"
-        write_title(ax, words, f"{K[0]} to {K[-1]} codevectors as T falls", pad=8)
+        write_title(ax, words, f"{K[0]} to {K[-1]} codevectors as T falls", pad=10)
         hide_spines(ax)
         ax.margins(y=0.04)
         ax.autoscale_view(scalex=False)

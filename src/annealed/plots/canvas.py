@@ -69,6 +69,12 @@ def points(size: float | str) -> float:
     return float(FontProperties(size=size).get_size_in_points())
 
 
+def stroke(ax: Axes) -> float:
+    """How much thicker than on a page lines are: on a slide, where text is larger, they are too."""
+    _, height = inches(ax)
+    return float(np.clip(height / 3.5, 0.5, 1.0)) * max(1.0, points("medium") / 10)
+
+
 # -- words -------------------------------------------------------------------------------------
 
 
@@ -94,7 +100,9 @@ def fold(words: str, room: float, size: float | str) -> str:
         return words
     before, bracket, after = words.partition(" (")
     parts = [before, bracket.strip() + after] if after else [words]
-    lines = [line for part in parts for line in textwrap.wrap(part, letters)]
+    lines = [
+        line for part in parts for line in textwrap.wrap(part, letters, break_long_words=False)
+    ]
     return "\n".join(lines)
 
 

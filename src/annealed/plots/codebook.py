@@ -18,6 +18,7 @@ from annealed.plots.canvas import (
     hide_spines,
     inches,
     plain,
+    points,
     write_labels,
     write_title,
 )
@@ -245,9 +246,9 @@ class CodebookDisplay:
         )
 
     def _scale(self) -> float:
-        """Areas shrink with the picture."""
+        """Areas shrink and grow with the picture and its text."""
         width, height = inches(self.ax_)
-        return float(np.clip(width * height / 16, 0.3, 1.5))
+        return float(np.clip(width * height / 16, 0.3, 1.5)) * max(1.0, points("medium") / 10)
 
     def _draw_codevectors(self) -> None:
         share = self.weights / self.weights.max()
@@ -256,7 +257,7 @@ class CodebookDisplay:
         self.codevectors_ = self.ax_.scatter(
             self.codevectors[:, 0],
             self.codevectors[:, 1],
-            s=np.maximum(largest * share, 0.15 * largest),
+            s=np.maximum(largest * share, (0.15 if few else 0.4) * largest),
             c=[branch_colour(int(colour)) for colour in self.colours],
             edgecolors="white" if few else [INK],
             linewidths=1.0 if few else 0.7,
@@ -266,14 +267,15 @@ class CodebookDisplay:
             self.codevectors_.set_path_effects(_rim(3.4))
 
     def _draw_legend(self) -> None:
+        size = 0.6 * points("medium")
         colours: list[tuple[Any, str]] = [
-            (dot_handle(mfc=branch_colour(i), mec="none", markersize=6), plain(name))
+            (dot_handle(mfc=branch_colour(i), mec="none", markersize=size), plain(name))
             for i, name in enumerate(self.names)
         ]
-        mark = dot_handle(mfc=SHARED, mec=INK, markersize=8)
+        mark = dot_handle(mfc=SHARED, mec=INK, markersize=1.3 * size)
         notes: list[tuple[Any, str]] = [(mark, "codevector, by weight")]
         if self.data is not None:
-            notes.append((dot_handle(mfc=SHARED, mec="none", markersize=3), "sample"))
+            notes.append((dot_handle(mfc=SHARED, mec="none", markersize=0.5 * size), "sample"))
         self.legend_ = add_legend(self.ax_, colours, notes)
 
 

@@ -276,8 +276,8 @@ class CodevectorDisplay:
         if not captioned:
             return
         # As high as the gap above the tile, whatever the size of the picture.
-        size = min(points("small"), 0.2 * height * 72 * inches(self.ax_)[1] / tall)
-        letters = max(int(1.25 * width / (0.2 * height * 0.6)), 3)
+        size = min(points("small"), 0.26 * height * 72 * inches(self.ax_)[1] / tall)
+        letters = max(int(1.25 * width / (0.26 * height * 0.6)), 3)
         label = self.ax_.text(
             left + width / 2, top - 1.2, plain(self.captions[k].removeprefix("class "), letters),
             ha="center", va="bottom", fontsize=size, color=INK,

@@ -10,6 +10,7 @@ import numpy as np
 from annealed.divergences import Array
 from annealed.path import AnnealingPath, Integers
 from annealed.plots.canvas import (
+    LETTER,
     add_legend,
     hide_spines,
     inches,
@@ -267,7 +268,9 @@ class TradeoffDisplay:
         hide_spines(ax)
         last = row == "free_energy"
         ax.tick_params(labelbottom=last)
-        write_labels(ax, AGAINST[column] if last else None, names[row] if first else None)
+        write_labels(
+            ax, AGAINST[column] if last else None, fit_name(ax, names[row]) if first else None
+        )
         self._mark(ax, column, x, y, row, first=first)
 
     def _scale_counts(self, ax: Axes, K: Array) -> None:
@@ -387,3 +390,10 @@ class TradeoffDisplay:
             words = f"K = {K} persists longer than it would in structureless data"
             return words, f"K = {K} stands out"
         return plainly, plainly
+
+
+def fit_name(ax: Axes, name: str) -> str:
+    """The name of a quantity, or only its letter where the axes are too low for the name."""
+    letter = name.rpartition(" ")[2]
+    too_long = len(name) * LETTER * points(text_size(ax)) > 72 * inches(ax)[1]
+    return letter if too_long and letter in ("D", "K", "F") else name

@@ -21,6 +21,7 @@ from annealed.plots.canvas import (
     plain,
     points,
     scale_temperature,
+    stroke,
     text_size,
     write_labels,
     write_title,
@@ -237,7 +238,7 @@ class SplitTreeDisplay:
         """Stems and forks; a stem is no thicker than what there is room for, in points."""
         from matplotlib.collections import LineCollection
 
-        widest = min(WIDEST, 1.5 * room + 1.5)
+        widest = min(WIDEST * stroke(self.ax_), 1.5 * room + 1.5)
         stems, forks, looks, fork_looks = [], [], [], []
         below = [(root, self.temperatures[0]) for root in self.roots]
         while below:
