@@ -15,9 +15,9 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from annealed import TablePreprocessor
-from annealed.categories import Categories
-from annealed.columns import Column, columns_of
 from annealed.kernels import online, reference
+from annealed.tables.categories import Categories
+from annealed.tables.columns import Column, columns_of
 
 ROWS = [
     {"cm": 1.5, "colour": "red", "ok": True, "when": dt.datetime(2024, 1, 1)},

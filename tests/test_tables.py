@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annealed.tables import FORMATS, READABLE, TableError, draw, open_table
+from annealed.tables.files import FORMATS, READABLE, TableError, draw, open_table
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 feather = pytest.importorskip("pyarrow.feather", exc_type=ImportError)
@@ -346,7 +346,7 @@ def test_rows_are_drawn_without_replacement_over_the_whole_file(tmp_path):
 
 SCRIPT = """
 import resource, sys
-from annealed.tables import draw, open_table
+from annealed.tables.files import draw, open_table
 for path in sys.argv[1:]:
     file = open_table(path)
     survey = file.survey(file.names)

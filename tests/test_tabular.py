@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import cross_val_score
 
 from annealed import LVQClassifier, ODAClassifier, ODAClustering, TablePreprocessor, TabularModel
-from annealed.targets import classes_in, names_in, take_out
+from annealed.tables.targets import classes_in, names_in, take_out
 
 QUICK = ODAClassifier(level="last", fine_tune=None, random_state=0)
 

@@ -11,8 +11,8 @@ from annealed.drift import DriftDetector
 from annealed.estimators import ODAClassifier, ODAClustering, paper_settings
 from annealed.path import AnnealingPath
 from annealed.persistence import ModelFileError, load, save
-from annealed.preprocessing import TablePreprocessor
-from annealed.tabular import TabularModel
+from annealed.tables.model import TabularModel
+from annealed.tables.preprocessing import TablePreprocessor
 
 __version__ = "0.1.0"
 __all__ = [

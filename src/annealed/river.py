@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from annealed import estimators
-from annealed.tabular import TabularModel
+from annealed.tables.model import TabularModel
 
 try:
     from river import base

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from annealed.tables import READABLE, TableFile, open_table
+from annealed.tables.files import READABLE, TableFile, open_table
 
 Data = Annotated[Path, typer.Argument(help=f"A table: {READABLE}.", show_default=False)]
 

@@ -22,7 +22,7 @@ from annealed.cli.summary import (
     words_for_size,
 )
 from annealed.persistence import describe, load
-from annealed.tabular import TabularModel
+from annealed.tables.model import TabularModel
 
 
 @app.command()

@@ -16,8 +16,8 @@ import typer
 from annealed.cli.application import Debug, app, one_line_errors
 from annealed.cli.files import Data, check_writable, open_data
 from annealed.persistence import load
-from annealed.tables import TableError, TableFile
-from annealed.tabular import TabularModel
+from annealed.tables.files import TableError, TableFile
+from annealed.tables.model import TabularModel
 
 Model = Annotated[
     Path, typer.Argument(help="A model written by annealed fit --model.", show_default=False)

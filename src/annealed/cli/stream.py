@@ -25,8 +25,8 @@ from annealed.cli.fit import Names, names_in_option, number_of_clusters
 from annealed.cli.streaming import Session, Wish
 from annealed.divergences import BUILT_IN
 from annealed.persistence import Checkpoint, save
-from annealed.tables.records import CSVRows, JSONRows, Records, header_of, read_records
-from annealed.tables.source import need_pyarrow
+from annealed.tables.files.records import CSVRows, JSONRows, Records, header_of, read_records
+from annealed.tables.files.source import need_pyarrow
 
 
 @app.command()

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.columns import CellError
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.persistence import Checkpoint
-from annealed.tables import TableError
-from annealed.tables.records import CSVRows, JSONRows, Records, RowError
-from annealed.tabular import TabularModel
-from annealed.targets import take_out
+from annealed.tables.columns import CellError
+from annealed.tables.files import TableError
+from annealed.tables.files.records import CSVRows, JSONRows, Records, RowError
+from annealed.tables.model import TabularModel
+from annealed.tables.targets import take_out
 
 # Rows after which columns are known to be numbers or texts.
 FIRST = 100

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from annealed.cli.training import Trained
-from annealed.preprocessing import TablePreprocessor
-from annealed.tabular import TabularModel
+from annealed.tables.model import TabularModel
+from annealed.tables.preprocessing import TablePreprocessor
 
 MOST_SHOWN = 40  # columns in a table for people; JSON has all
 

@@ -16,11 +16,11 @@ from sklearn.metrics import log_loss
 
 from annealed.cli.files import open_data
 from annealed.cli.progress import Progress
-from annealed.columns import is_missing, short_list
 from annealed.estimators import ODAClassifier, ODAClustering
-from annealed.tables import TableError, TableFile, draw
-from annealed.tabular import TabularModel
-from annealed.targets import classes_in
+from annealed.tables.columns import is_missing, short_list
+from annealed.tables.files import TableError, TableFile, draw
+from annealed.tables.model import TabularModel
+from annealed.tables.targets import classes_in
 
 # A larger file is sampled: what is learnt from more rows hardly differs, and memory stays bounded.
 MOST_ROWS = 200_000

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence, Separable, SquaredEuclidean
-from annealed.running import learn_row, standardised
+from annealed.kernels.running import learn_row, standardised
 
 State = dict[str, Any]
 # Associations below this count as nothing in the sums of a level.

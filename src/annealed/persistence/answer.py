@@ -13,7 +13,7 @@ import numpy as np
 
 from annealed.estimators import ODAClassifier
 from annealed.estimators.annealing import AnnealingEstimator
-from annealed.tabular import TabularModel
+from annealed.tables.model import TabularModel
 
 
 def answer_of(estimator: Any) -> dict[str, Any]:

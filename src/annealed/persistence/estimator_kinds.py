@@ -34,10 +34,10 @@ from annealed.persistence.checks import (
     tunings_of,
 )  # fmt: skip
 from annealed.persistence.kind import CannotSaveError, Kind, MalformedError
-from annealed.preprocessing import TablePreprocessor
 from annealed.race import Tutor
 from annealed.structure import Persistence
-from annealed.tabular import TabularModel
+from annealed.tables.model import TabularModel
+from annealed.tables.preprocessing import TablePreprocessor
 
 
 def _take_estimator(estimator: Any) -> State:

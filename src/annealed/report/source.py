@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealed.divergences import Array, BregmanDivergence, get_divergence
-from annealed.targets import names_in, take_out
 
 if TYPE_CHECKING:
     from annealed.path import AnnealingPath
@@ -128,8 +127,7 @@ def _inside_table_model(
     """The estimator of a `TabularModel`, rows as it sees them, and the way back to the table's."""
     step, target = model.preprocessor_, model.target_name_
     if X is not None:
-        if target is not None and target in (names_in(X) or ()):
-            X, labels = take_out(X, target)
+        X, labels = model.separated(X)
             y = labels if y is None else y
         X = step.transform(X)
     return model.estimator_, X, y, step.get_feature_names_out(), step.inverse_transform

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from annealed.tables.source import (
+from annealed.tables.files.source import (
     Place,
     Survey,
     TableError,

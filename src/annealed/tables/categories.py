@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.columns import Codes, Column, Floats
+from annealed.tables.columns import Codes, Column, Floats
 
 # Beyond the limit on categories one needs a place of its own only if it is this common.
 LEAST_SHARE = 0.001

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.columns import Floats, is_missing
 from annealed.divergences import BUILT_IN, BregmanDivergence, get_divergence
 from annealed.estimators import ODAClassifier, ODAClustering
-from annealed.preprocessing import TablePreprocessor
-from annealed.targets import names_in, take_out
+from annealed.tables.columns import Floats, is_missing
+from annealed.tables.preprocessing import TablePreprocessor
+from annealed.tables.targets import names_in, take_out
 
 Record = Mapping[str, Any] | Sequence[Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from annealed.categories import Categories
-from annealed.columns import KINDS, NUMERIC, Floats
+from annealed.tables.categories import Categories
+from annealed.tables.columns import KINDS, NUMERIC, Floats
 
 
 def _refuse(problem: str) -> ValueError:

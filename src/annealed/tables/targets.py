@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.columns import is_missing, short_list
+from annealed.tables.columns import is_missing, short_list
 
 # Whole numbers with more different values than this are taken for a quantity.
 MOST_NUMBERED_CLASSES = 50

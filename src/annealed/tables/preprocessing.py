@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.categories import Categories
-from annealed.columns import (
+from annealed.kernels.online import running_standardise
+from annealed.kernels.running import learn_row, spread, standardised
+from annealed.tables.categories import Categories
+from annealed.tables.columns import (
     KINDS,
     LARGEST,
     NUMERIC,
@@ -30,17 +32,15 @@ from annealed.columns import (
     short_list,
     text_of_cell,
 )
-from annealed.kernels.online import running_standardise
-from annealed.preprocessing_state import read_state
-from annealed.running import learn_row, spread, standardised
+from annealed.tables.state import read_state
 
 
 class TablePreprocessor(TransformerMixin, BaseEstimator):
     """Turn tables into vectors: numbers standardised, texts as indicators, missing cells filled.
 
     Every column counts alike: a number is given mean zero and variance one, and the indicators of
-    a column of texts have variance one together (`annealed.categories.Categories`). Truth values
-    are numbers 0 and 1, times are seconds.
+    a column of texts have variance one together. Truth values are numbers 0 and 1, times are
+    seconds.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from annealed.tables.source import TableFile
+from annealed.tables.files.source import TableFile
 
 
 def draw(

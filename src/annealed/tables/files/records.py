@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.columns import kind_of_cell
-from annealed.tables.csv_file import MISSING
-from annealed.tables.source import TableError, is_number, shortened
+from annealed.tables.columns import kind_of_cell
+from annealed.tables.files.csv_file import MISSING
+from annealed.tables.files.source import TableError, is_number, shortened
 
 # Bytes asked for at a time, and the longest record there may be.
 CHUNK = 1 << 20

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annealed.columns import LARGEST, short_list
+from annealed.tables.columns import LARGEST, short_list
 
 # Rows of a batch where the format lets us choose.
 BATCH_ROWS = 32_768

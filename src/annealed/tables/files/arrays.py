@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.tables.source import BATCH_ROWS, Survey, TableError, TableFile
+from annealed.tables.files.source import BATCH_ROWS, Survey, TableError, TableFile
 
 # By the letter of a dtype.
 KIND_OF = {"b": "boolean", "i": "number", "u": "number", "f": "number", "M": "datetime",

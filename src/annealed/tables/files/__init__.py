@@ -1,0 +1,68 @@
+"""Files of tables, read in batches: CSV, Parquet, Arrow, NumPy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from annealed.tables.files.arrays import ArrayFile
+from annealed.tables.files.arrow_files import ArrowFile, ParquetTable
+from annealed.tables.files.csv_file import CSVFile
+from annealed.tables.files.sampling import draw
+from annealed.tables.files.source import Batch, Survey, TableError, TableFile, need_pyarrow
+
+__all__ = [
+    "READABLE", "Batch", "Survey", "TableError", "TableFile", "draw", "open_table",
+]  # fmt: skip
+
+FORMATS: dict[str, type[TableFile]] = {
+    ".csv": CSVFile,
+    ".tsv": CSVFile,
+    ".parquet": ParquetTable,
+    ".arrow": ArrowFile,
+    ".feather": ArrowFile,
+    ".ipc": ArrowFile,
+    ".arrows": ArrowFile,
+    ".npy": ArrayFile,
+    ".npz": ArrayFile,
+}
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+READABLE = (
+    ".csv or .tsv (also .gz, .bz2, .zst), .parquet, .arrow or .feather, and NumPy's .npy and .npz"
+)
+
+
+def open_table(path: str | Path) -> TableFile:
+    """A file of a table, by the end of its name; nothing but what it needs to know is read yet.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    TableFile
+        With ``names``, ``survey(...)`` and ``batches(...)``.
+
+    Raises
+    ------
+    FileNotFoundError, OSError
+        The file is not there or cannot be read.
+    TableError
+        It is not a table. A ValueError that names the file and, where it can, row and column.
+    """
+    path = Path(path)
+    ends = [suffix.lower() for suffix in path.suffixes]
+    end = ends[-1] if ends else ""
+    if end in COMPRESSED and len(ends) > 1 and FORMATS.get(ends[-2]) is CSVFile:
+        end = ends[-2]
+    if end not in FORMATS:
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist")
+        raise TableError(f"{path}: cannot tell what kind of file this is; its name must end in "
+                         f"{READABLE}")  # fmt: skip
+    if path.is_dir():
+        raise TableError(f"{path} is a folder, not a file")
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    need_pyarrow(path)
+    return FORMATS[end](path)
