@@ -331,7 +331,6 @@ def files(tmp_path):
         (2, "fit gap.csv --max-rows 0", "--max-rows must be at least 1"),
         (2, "fit gap.csv --seed -1", "--seed must be a number from 0"),
         (2, "fit gap.csv --categorical y --target y", "--categorical names 'y'"),
-        (2, "fit gap.csv --report r.html", "--report cannot write pages yet"),
         (2, "fit", "(?i)missing argument"),
         (2, "fit gap.csv --colour red", "(?i)no such option"),
         (1, "predict none.oda gap.csv", "none.oda"),

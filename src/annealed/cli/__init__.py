@@ -3,7 +3,7 @@
 One module for each command; importing it is what makes it known.
 """
 
-from annealed.cli import datasets, fit, inspect, predict, reproduce, stream
+from annealed.cli import datasets, fit, inspect, predict, report, reproduce, stream
 from annealed.cli.application import app, main
 
-__all__ = ["app", "datasets", "fit", "inspect", "main", "predict", "reproduce", "stream"]
+__all__ = ["app", "datasets", "fit", "inspect", "main", "predict", "report", "reproduce", "stream"]

@@ -11,10 +11,12 @@ import typer
 from annealed.cli.application import Debug, Json, app, one_line_errors
 from annealed.cli.files import Data, check_writable
 from annealed.cli.progress import Progress
+from annealed.cli.report import write_report
 from annealed.cli.summary import print_fit
 from annealed.cli.training import MOST_ROWS, TEST_SHARE, Task, train
 from annealed.divergences import BUILT_IN
 from annealed.persistence import save
+from annealed.report import import_tools
 
 Names = list[str] | None
 
@@ -50,7 +52,9 @@ def fit(
     model: Annotated[
         Path | None, typer.Option(help="File to write the model to, for example out.oda.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Page to write (not there yet).")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Interactive page to write, for example out.html.")
+    ] = None,
     n_clusters: Annotated[
         str,
         typer.Option(metavar="auto|N", help="Number of clusters; auto takes it from the data."),
@@ -71,12 +75,13 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Learn a classifier (with --target) or a clustering from a table in a file."""
-    if report is not None:
-        raise ValueError("--report cannot write pages yet; leave it out")
     _check_options(preprocess, divergence, test, max_rows, seed)
     clusters = number_of_clusters(n_clusters, target)
-    if model is not None:
-        check_writable(model)
+    for file in (model, report):
+        if file is not None:
+            check_writable(file)
+    if report is not None:
+        import_tools()  # say what is missing before any work is done
     task = Task(
         data=data, target=target, columns=names_in_option(columns), drop=names_in_option(drop),
         categorical=names_in_option(categorical), preprocess=preprocess, n_clusters=clusters,
@@ -87,6 +92,9 @@ def fit(
         if model is not None:
             progress.phase("writing the model")
             save(trained.model, model)
+        if report is not None:
+            progress.phase("writing the page")
+            write_report(trained.model, data, report, title=data.name, seed=seed)
     if not quiet:
         print_fit(trained, model, as_json=as_json)
 

@@ -70,11 +70,11 @@ def _answers(fitted: Any, file: TableFile, proba: bool) -> Iterator[Any]:
     """Batches of answers as pyarrow RecordBatches."""
     import pyarrow as pa
 
-    columns, kinds = _columns_to_read(fitted, file)
+    columns, kinds = columns_to_read(fitted, file)
     classes = getattr(fitted, "classes_", None)
     name = "cluster" if classes is None else "prediction"
     for _, table in file.batches(columns, kinds):
-        rows = table if isinstance(fitted, TabularModel) else _matrix(table)
+        rows = table if isinstance(fitted, TabularModel) else matrix_of(table)
         if proba:
             shares = fitted.predict_proba(rows)
             best = shares.argmax(axis=1)
@@ -87,7 +87,7 @@ def _answers(fitted: Any, file: TableFile, proba: bool) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays(arrays, names=[name, *more])
 
 
-def _columns_to_read(fitted: Any, file: TableFile) -> tuple[list[str], dict[str, str]]:
+def columns_to_read(fitted: Any, file: TableFile) -> tuple[list[str], dict[str, str]]:
     """The columns a model was learnt with, and what they were."""
     names = getattr(fitted, "feature_names_in_", None)
     if names is None:
@@ -106,7 +106,8 @@ def _columns_to_read(fitted: Any, file: TableFile) -> tuple[list[str], dict[str,
     return columns, dict(zip(columns, known, strict=True))
 
 
-def _matrix(table: Any) -> Any:
+def matrix_of(table: Any) -> Any:
+    """Columns of numbers as an array."""
     return np.column_stack([column.to_numpy(zero_copy_only=False) for column in table.columns])
 
 

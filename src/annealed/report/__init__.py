@@ -4,6 +4,6 @@
 ``pip install 'annealed[report]'``.
 """
 
-from annealed.report.page import Page, explore
+from annealed.report.page import Page, explore, import_tools
 
-__all__ = ["Page", "explore"]
+__all__ = ["Page", "explore", "import_tools"]

@@ -89,7 +89,7 @@ def explore(
     >>> page.contents.features[0]
     'sepal length (cm)'
     """
-    _import_tools()  # say what is missing before the work, not after
+    import_tools()  # say what is missing before the work, not after
     source = read_source(
         model, X, y, feature_names=feature_names, class_names=class_names,
         n_codevectors=n_codevectors, divergence=divergence, inverse=inverse, title=title,
@@ -122,7 +122,7 @@ class Page:
     @cached_property
     def html(self) -> str:
         """The page as a string."""
-        jinja2, markupsafe, plotly = _import_tools()
+        jinja2, markupsafe, plotly = import_tools()
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATE),
             autoescape=True,
@@ -154,7 +154,7 @@ class Page:
         )
 
 
-def _import_tools() -> tuple[Any, Any, Any]:
+def import_tools() -> tuple[Any, Any, Any]:
     """jinja2, markupsafe (which comes with it) and plotly.offline, or word of what to install."""
     try:
         import jinja2

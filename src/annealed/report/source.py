@@ -125,10 +125,10 @@ def _inside_table_model(
     model: Any, X: Any, y: ArrayLike | None
 ) -> tuple[Any, ArrayLike | None, ArrayLike | None, Sequence[Any], Inverse]:
     """The estimator of a `TabularModel`, rows as it sees them, and the way back to the table's."""
-    step, target = model.preprocessor_, model.target_name_
+    step = model.preprocessor_
     if X is not None:
         X, labels = model.separated(X)
-            y = labels if y is None else y
+        y = labels if y is None else y
         X = step.transform(X)
     return model.estimator_, X, y, step.get_feature_names_out(), step.inverse_transform
 

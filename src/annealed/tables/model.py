@@ -172,11 +172,15 @@ class TabularModel(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
-    def _rows(self, X: Any) -> Floats:
+    def separated(self, X: Any) -> tuple[Any, NDArray[Any] | None]:
+        """A table without the target, and the target; None if it does not have that column."""
         check_is_fitted(self)
         if self.target_name_ is not None and self.target_name_ in (names_in(X) or ()):
-            X, _ = take_out(X, self.target_name_)
-        rows = self.preprocessor_.transform(X)
+            return take_out(X, self.target_name_)
+        return X, None
+
+    def _rows(self, X: Any) -> Floats:
+        rows = self.preprocessor_.transform(self.separated(X)[0])
         _check_domain(self.estimator_, rows, self.preprocessor_)
         return rows
 
