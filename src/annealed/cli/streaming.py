@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,24 +32,15 @@ class Figures:
     """Test-then-train: how rows fared before they were learnt."""
 
     rows: int = 0
-    total: float = 0.0
-    recent: list[float] = field(default_factory=list)
+    mean: float = 0.0  # over all rows
+    recent: float = 0.0  # over the last ones, older ones fading
 
     def add(self, marks: NDArray[Any]) -> None:
         """One number for each row: right or not, or minus the distortion."""
-        self.rows += len(marks)
-        self.total += float(marks.sum())
-        self.recent = [*self.recent, *marks.tolist()][-RECENT:]
-
-    @property
-    def mean(self) -> float | None:
-        """Over all rows."""
-        return self.total / self.rows if self.rows else None
-
-    @property
-    def recent_mean(self) -> float | None:
-        """Over the last rows."""
-        return float(np.mean(self.recent)) if self.recent else None
+        for mark in marks.tolist():  # one by one, so that how rows came cannot be seen
+            self.rows += 1
+            self.mean += (mark - self.mean) / self.rows
+            self.recent += (mark - self.recent) / min(self.rows, RECENT)
 
 
 @dataclass(frozen=True)
@@ -139,7 +130,7 @@ class Session:
         self.columns, self.kinds = list(known["columns"]), dict(known["kinds"])
         self.consumed = self.saved = int(extra["consumed"])
         self.bad = int(known["bad"])
-        self.figures = Figures(known["rows"], known["total"], list(known["recent"]))
+        self.figures = Figures(known["rows"], known["mean"], known["recent"])
         self._check_columns()
         return self.consumed
 
@@ -153,7 +144,7 @@ class Session:
             consumed=self.consumed,
             stream={
                 "target": self.wish.target, "columns": self.columns, "kinds": self.kinds,
-                "bad": self.bad, "rows": figures.rows, "total": figures.total,
+                "bad": self.bad, "rows": figures.rows, "mean": figures.mean,
                 "recent": figures.recent,
             },
         )  # fmt: skip
@@ -332,7 +323,10 @@ class Session:
                 "temperature": float(inner.temperature_),
             }
         name = "accuracy" if self.wish.target is not None else "score"
-        return summary | {name: self.figures.mean, f"recent_{name}": self.figures.recent_mean}
+        mean, recent = (
+            (self.figures.mean, self.figures.recent) if self.figures.rows else (None, None)
+        )
+        return summary | {name: mean, f"recent_{name}": recent}
 
 
 def _names_in(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -176,7 +176,8 @@ class CSVRows:
             )  # fmt: skip
         except pa.ArrowInvalid as error:
             if wrong:
-                cells, expected, text = wrong[0]
+                cells, expected = wrong[0].actual_columns, wrong[0].expected_columns
+                text = wrong[0].text
                 lines = [line.decode("utf-8", "replace") for line in records.lines()]
                 at = next((k for k, line in enumerate(lines) if text in line), 0)
                 raise RowError(
