@@ -351,10 +351,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         --------
         >>> from annealed import ODAClassifier
         >>> model = ODAClassifier(random_state=0)
-        >>> for k in range(500):
-        ...     model.learn_one({"left": k % 4, "right": k % 3}, "even" if k % 2 == 0 else "odd")
-        >>> model.predict_one({"right": 0, "left": 2})
-        'even'
+        >>> for k in range(900):
+        ...     model.learn_one({"cm": k % 7, "kg": k % 5}, "small" if k % 7 < 3 else "large")
+        >>> model.predict_one({"kg": 4, "cm": 1})
+        'small'
         """
         quick: Quick | None = self.__dict__.get("_quick")
         c = -1 if quick is None else quick.places.get(y, -1)

@@ -303,8 +303,9 @@ class StreamingEstimator(AnnealingEstimator):
         >>> here, there = (ODAClustering(2, random_state=0).partial_fit(
         ...     rng.normal(size=(9000, 2)) + 9 * rng.integers(0, 2, (9000, 1)) + shift)
         ...     for shift in ([0, 0], [40, 0]))
-        >>> here.merge(there).at(n_codevectors=4).cluster_centers_.round().tolist()
-        [[0.0, 0.0], [9.0, 9.0], [40.0, 0.0], [49.0, 9.0]]
+        >>> centers = here.merge(there).at(n_codevectors=4).cluster_centers_
+        >>> sorted(centers.round().astype(int).tolist())
+        [[0, 0], [9, 9], [40, 0], [49, 9]]
         """
         parts = [model._summary() for model in (self, other) if self._can_merge(model)]
         rows, weights = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
