@@ -16,8 +16,10 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
-def test_there_is_a_gallery():
+def test_there_is_a_gallery_and_the_docs_list_it():
     assert len(EXAMPLES) >= 9
+    listed = (EXAMPLES[0].parents[1] / "docs" / "pictures.md").read_text()
+    assert set(re.findall(r"\(\.\./examples/(\w+)\.py\)", listed)) == {e.stem for e in EXAMPLES}
 
 
 @pytest.mark.quality

@@ -420,6 +420,22 @@ def test_a_path_without_levels_is_refused(display):
 
 
 @pytest.mark.parametrize("display", ALL)
+def test_short_paths_reheated_ones_and_many_classes_are_drawn(display, clusters):
+    _, X = clusters
+    rng = np.random.default_rng(0)
+    label = np.arange(26).repeat(8)
+    stream = ODAClustering(3, random_state=0).partial_fit(np.tile(X, (20, 1)))
+    for model, rows in (
+        (ODAClustering(None, T_max=5.0, T_min=4.9).fit(X), X),  # one level
+        (stream.reheat().partial_fit(X + 9), X),
+        (ODAClassifier(level="last", fine_tune=None).fit(X, np.zeros(len(X))), X),
+        (ODAClassifier(level="last", fine_tune=None).fit(rng.normal(size=(208, 3)), label), None),
+    ):
+        draw(display, model, rows).figure_.canvas.draw()
+        plt.close("all")
+
+
+@pytest.mark.parametrize("display", ALL)
 def test_what_has_nothing_to_draw_is_told_so(display, clusters):
     _, X = clusters
     with pytest.raises(NotFittedError):

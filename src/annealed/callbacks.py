@@ -20,6 +20,7 @@ well. What a hook returns is not looked at: nobody who watches changes the resul
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
@@ -49,9 +50,9 @@ class _Shared:
 class ProgressBar(_Shared):
     """A bar that shows how far the temperature has fallen, with T, K and the samples observed.
 
-    It is drawn on standard error, and only on a terminal or in a notebook; elsewhere nothing is
-    written. A ladder may end early, when there are enough codevectors: the bar is then full at
-    once. After the last level comes the choice of one; the bar waits for it.
+    It is drawn on standard error, and only on a terminal or in a notebook that has ipywidgets;
+    elsewhere nothing is written. A ladder may end early, when there are enough codevectors. After
+    the last level comes the choice of one; the bar waits for it.
 
     Parameters
     ----------
@@ -70,6 +71,9 @@ class ProgressBar(_Shared):
         self.console = console
         self._bars: dict[Any, Any] = {}  # by the fit they belong to
 
+    def __repr__(self) -> str:
+        return "ProgressBar()"
+
     def __getstate__(self) -> dict[str, Any]:
         return {"console": None, "_bars": {}}
 
@@ -84,6 +88,8 @@ class ProgressBar(_Shared):
             ) from error
 
         console = self.console or Console(stderr=True)
+        widgets = importlib.util.find_spec("ipywidgets") is not None  # rich needs it in a notebook
+        seen = widgets if console.is_jupyter else console.is_terminal
         bar = Progress(
             TextColumn("{task.fields[estimator]}", markup=False),
             BarColumn(),
@@ -91,7 +97,7 @@ class ProgressBar(_Shared):
             TimeElapsedColumn(),
             console=console,
             transient=True,
-            disable=not (console.is_terminal or console.is_jupyter),
+            disable=not seen,
         )
         bar.start()
         task = bar.add_task(
@@ -173,6 +179,9 @@ class LivePlot(_Shared):
         self._handle: Any = None  # of the output cell of a notebook
         self.ax_: Any = None
         self.figure_: Any = None
+
+    def __repr__(self) -> str:
+        return f"LivePlot({self.kind!r})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {"kind": self.kind, "least_seconds": self.least_seconds}

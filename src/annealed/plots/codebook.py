@@ -223,7 +223,7 @@ class CodebookDisplay:
         picture = tints[place.reshape(self.regions.shape)]
         picture[self.borders] *= 0.72
         self.regions_ = self.ax_.imshow(
-            picture, extent=self.extent, origin="lower", aspect="auto", interpolation="nearest"
+            picture, extent=self.extent, origin="lower", aspect="auto", interpolation="hanning"
         )
 
     def _draw_data(self) -> None:
