@@ -114,7 +114,9 @@ def main(quick: bool = False) -> None:
             cells = [f"{100 * score:.1f} ({seconds:.0f} s)" for score, seconds in found.values()]
             lines.append([name, *cells, verdict(found["with drift"][0] > best)])
     names = ["stream", "ODA\ndrift option", "ODA\nwithout", *rivals(), ""]
-    table("Per cent right before learning (processor seconds); bar: the first is best", names, lines)
+    table(
+        "Per cent right before learning (processor seconds); bar: the first is best", names, lines
+    )
 
 
 if __name__ == "__main__":

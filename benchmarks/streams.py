@@ -8,6 +8,7 @@ equal, byte for byte, that of a run that was never killed.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -86,7 +87,7 @@ def stretches(found: list[dict[str, float]], begin: int, end: int) -> tuple[floa
     inside = [one for one in found if begin <= one["rows"] <= end]
     costs = [
         1e6 * (b["s"] - a["s"]) / (b["rows"] - a["rows"])
-        for a, b in zip(inside, inside[1:], strict=False)
+        for a, b in itertools.pairwise(inside)
     ]
     return statistics.median(one["MB"] for one in inside), statistics.median(costs)
 
