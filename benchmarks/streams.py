@@ -86,8 +86,7 @@ def stretches(found: list[dict[str, float]], begin: int, end: int) -> tuple[floa
     """Median memory, and median microseconds per row, between two numbers of rows."""
     inside = [one for one in found if begin <= one["rows"] <= end]
     costs = [
-        1e6 * (b["s"] - a["s"]) / (b["rows"] - a["rows"])
-        for a, b in itertools.pairwise(inside)
+        1e6 * (b["s"] - a["s"]) / (b["rows"] - a["rows"]) for a, b in itertools.pairwise(inside)
     ]
     return statistics.median(one["MB"] for one in inside), statistics.median(costs)
 

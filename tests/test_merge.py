@@ -1,0 +1,65 @@
+"""Two models of two streams into one."""
+
+import pickle
+
+import numpy as np
+import pytest
+from predicates import valid_model
+
+from annealed import ODAClassifier, ODAClustering
+
+pytestmark = pytest.mark.quality
+CENTRES = np.array([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0], [8.0, 8.0]])
+
+
+def stream(places, n=6000, seed=0):
+    rng = np.random.default_rng(seed)
+    k = rng.choice(places, n)
+    return CENTRES[k] + rng.normal(size=(n, 2)), k
+
+
+def test_clusters_of_both_are_found_at_their_weights():
+    here = ODAClustering(4, random_state=0).partial_fit(stream([0, 1], 9000)[0])
+    there = ODAClustering(4, random_state=0).partial_fit(stream([2, 3], 3000, seed=1)[0])
+    before = [pickle.dumps(model) for model in (here, there)]
+    joined = here.merge(there)
+    assert [pickle.dumps(model) for model in (here, there)] == before
+    assert valid_model(joined)
+    distance = np.linalg.norm(joined.cluster_centers_[:, None] - CENTRES, axis=2)
+    assert distance.min(axis=0).max() < 0.5
+    # Three samples out of four came from the first stream.
+    np.testing.assert_allclose(
+        joined.weights_[distance.argmin(axis=0)], [0.375, 0.375, 0.125, 0.125], atol=0.03
+    )
+    assert joined._annealer.classes[0].total_weight == pytest.approx(12000)
+
+
+def test_a_merged_classifier_knows_the_classes_of_both_and_goes_on():
+    (X, y), (Z, z) = stream([0, 1, 2]), stream([1, 2, 3], seed=1)
+    names = np.array(["a", "b", "c", "d"])
+    here = ODAClassifier(random_state=0).partial_fit(X, names[y])
+    there = ODAClassifier(random_state=0).partial_fit(Z, names[z])
+    joined = here.merge(there)
+    assert joined.classes_.tolist() == ["a", "b", "c", "d"]
+    test, k = stream([0, 1, 2, 3], seed=2)
+    # Neighbours lie eight standard deviations apart, so next to nothing is wrong.
+    assert joined.score(test, names[k]) > 0.99
+    assert joined.partial_fit(test, names[k]).score(test, names[k]) > 0.99
+    joined.learn_one([0.0, 0.0], "a")
+
+
+def test_what_cannot_be_merged_is_refused():
+    X, y = stream([0, 1], 500)
+    model = ODAClustering(2).fit(X)
+    with pytest.raises(TypeError, match="ODAClassifier"):
+        model.merge(ODAClassifier().fit(X, y))
+    with pytest.raises(ValueError, match="2 and 1 features"):
+        model.merge(ODAClustering(2).fit(X[:, :1]))
+    with pytest.raises(ValueError, match="divergences"):
+        model.merge(ODAClustering(2, divergence="i_divergence").fit(np.abs(X)))
+    one, other = ODAClustering(2), ODAClustering(2)
+    for row in X[:300].tolist():
+        one.learn_one(dict(zip("ab", row, strict=True)))
+        other.learn_one(dict(zip("ac", row, strict=True)))
+    with pytest.raises(ValueError, match="'a', 'b' and 'a', 'c'"):
+        one.merge(other)
