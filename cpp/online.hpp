@@ -93,6 +93,17 @@ public:
         for (int i = 0; i < K; ++i) p[i] = r[i] * e_[i] / total;
     }
 
+    // log sum_i rho_i exp(-d(x, mu_i)/T), samples that are pending left out.
+    double evidence(const RowPointer& pointer, double T) {
+        const double nearest = measure(read_row(reader_, pointer));
+        double total = 0, weight = 0;
+        for (int i = 0; i < K; ++i) {
+            total += r[i] * std::exp((nearest - divergence_[i]) / T);
+            weight += r[i];
+        }
+        return std::log(total / weight) - nearest / T;
+    }
+
     // Called after the state has been filled in from a saved one.
     void refresh() {
         for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);

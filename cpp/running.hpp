@@ -27,7 +27,8 @@ inline void running_standardise(const double* X, std::int64_t rows, std::int64_t
                 m2[j] += square;
             }
             const double spread = std::sqrt(m2[j] / (count[j] > 1 ? count[j] : 1));
-            out[k * d + j] = spread > 0 ? (x - mean[j]) / spread : 0;
+            // Over infinity, not 0: the NumPy version keeps the sign of zero.
+            out[k * d + j] = (x - mean[j]) / (spread > 0 ? spread : HUGE_VAL);
         }
 }
 

@@ -382,20 +382,44 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def _one_answer(self, x: Sample) -> tuple[list[Any], Array]:
         """Classes in the order they appeared, and their probabilities."""
         quick: Quick | None = self.__dict__.get("_quick")
-        tutor = self._tutor
-        if quick is not None and tutor is not None and tutor.tuning is not None:
-            run, groups = quick.tuning, tutor.tuning.start.level.classes
-            if run is not None and run.updates:
-                answer: Array | None = run.answer(x, quick.ordinary, groups)
-                if answer is not None:
-                    if tutor.calibration != 1:
-                        answer = calibrated(answer[None, :], tutor.calibration)[0]
-                    return list(quick.places), answer
+        answer = None if quick is None else self._quick_answer(quick, x)
+        if quick is not None and answer is not None:
+            power = 1.0 if self._tutor is None else self._tutor.calibration
+            if power != 1:
+                answer = calibrated(answer[None, :], power)[0]
+            return list(quick.places), answer
         row = self._row_of(x)
         self._check_row(row)
         labels: list[Any] = np.array(self._seen).tolist()
         divergence = self._annealer.divergence
         return labels, np.ravel(self._answering().posterior(divergence, row, len(labels)))
+
+    def _quick_answer(self, quick: Quick, x: Sample) -> Array | None:
+        """Posterior before calibration straight from the kernel; None if it takes the long way."""
+        tutor, run = self._tutor, quick.tuning
+        if run is not None and run.updates and tutor is not None and tutor.tuning is not None:
+            groups = tutor.tuning.start.level.classes
+            answer: Array | None = run.answer(x, quick.ordinary, groups)
+            return answer
+        if quick.temperature is None:
+            return None
+        runs = quick.runs
+        logs = type(runs[0]).evidence(runs, x, quick.ordinary, quick.temperature)
+        if logs is None:
+            return None
+        prior = np.array([state.weight + state.run.seen for state in quick.annealer.classes])
+        share = np.exp(logs - logs.max()) * prior
+        return np.asarray(share / share.sum())
+
+    def _plain_temperature(self) -> float | None:
+        """T at which levels that track answer themselves, classes as likely as they were seen."""
+        annealer, tutor = self._annealer, self._tutor
+        if not annealer.finished or self.priors is not None or self.class_weight is not None:
+            return None
+        if tutor is not None and tutor.tuning is not None:
+            return None
+        T = min(state.temperature for state in annealer.classes)
+        return T if tutor is None else T * tutor.tempering
 
     def _shortcuts(self) -> Quick:
         annealer, tutor = self._annealer, self._tutor
@@ -416,6 +440,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             tutor,
             tuning,
             [] if tutor is None else tutor.factor.tolist(),
+            self._plain_temperature(),
         )
 
     def _labels_of(self, level: Level) -> Labels:

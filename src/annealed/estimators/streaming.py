@@ -49,6 +49,7 @@ class Quick:
     tutor : who counts samples until the next race
     tuning : the run of the fine-tuning that goes on, if one does
     factors : how much a sample of each class counts there
+    temperature : T at which plain levels that track answer, if they do
     """
 
     annealer: Annealer
@@ -58,6 +59,7 @@ class Quick:
     tutor: Tutor | None = None
     tuning: Any = None
     factors: Sequence[float] = ()
+    temperature: float | None = None
 
     def learn(self, x: Any, c: int, w: float) -> bool:
         """Learn a sample of class c; False, and nothing learnt, if it needs the long way."""

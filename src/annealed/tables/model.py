@@ -140,8 +140,7 @@ class TabularModel(BaseEstimator):
         first = not self.__sklearn_is_fitted__()
         # A record that is refused, by whomever, has taught nobody anything.
         step = self._new_preprocessor() if first else self.preprocessor_.copy()
-        step.learn_one(x)
-        z = step.transform_one(x)
+        z = step.learn_one(x)
         estimator = self._new_estimator(y) if first else self.estimator_
         if hasattr(estimator, "learn_one"):
             estimator.learn_one(z, y, w)

@@ -263,24 +263,36 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     def _stand_in(self) -> Floats:
         return np.where(np.isnan(self._fill), self._mean, self._fill)
 
-    def learn_one(self, record: Mapping[str, Any] | Sequence[Any]) -> None:
-        """Learn one record: a dict, in any order of its keys, or an array."""
+    def learn_one(self, record: Mapping[str, Any] | Sequence[Any]) -> Floats:
+        """Learn one record: a dict, in any order of its keys, or an array.
+
+        Returns
+        -------
+        ndarray of shape (n_features_out,)
+            What `transform_one` then makes of it.
+        """
         if not hasattr(self, "kinds_"):
             self._begin([record])
         x, labels = self._cells(record)
-        running_standardise(x[None, :], self._count, self._mean, self._m2, self._fill)
+        Z = running_standardise(x[None, :], self._count, self._mean, self._m2, self._fill)
         for categories, label in zip(self._texts, labels, strict=True):
             place = categories.place_of(label, learn=True)
             if place < 0:
                 categories.unseen += 1
             else:
                 categories.counts[place] += 1
+        if self.standardize and not labels:
+            z: Floats = Z[0]
+            return z
+        return self._vector(x, labels)
 
     def transform_one(self, record: Mapping[str, Any] | Sequence[Any]) -> Floats:
         """One record as a vector, shape (n_features_out,)."""
         if not hasattr(self, "kinds_"):
             check_is_fitted(self)  # raises; asking it takes longer than the record
-        x, labels = self._cells(record)
+        return self._vector(*self._cells(record))
+
+    def _vector(self, x: Floats, labels: list[str | None]) -> Floats:
         if not labels:
             return self._scaled(x)
         blocks = []
