@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from typing import NamedTuple
 
 import numpy as np
@@ -293,6 +294,8 @@ FILES = {
     "text.csv": "x,t,y\n" + "1,a,0\n2,b,1\n" * 20,
     "gap.csv": "x,y\n" + "1,0\n,1\n" * 20,
     "t.txt": "a\n",
+    "rows.jsonl": '{"a": 1}\n',
+    "below.csv": "x\n" + "-1\n2\n" * 20,
 }
 
 
@@ -313,6 +316,12 @@ def files(tmp_path):
         (2, "fit header.csv", "header.csv has names of columns, but no rows"),
         (2, "fit t.txt", "its name must end in .csv"),
         (2, "fit -", "standard input cannot be read twice"),
+        (2, "fit .", "is a folder, not a file"),
+        (2, "fit rows.jsonl", "only annealed stream reads JSON"),
+        (2, "fit gap.csv --model gap.csv", "--model names gap.csv"),
+        (2, "fit gap.csv --model m --report m", "--report names m"),
+        (2, "fit below.csv --divergence i_divergence", "below.csv: .*'x'.* --divergence squared_e"),
+        (2, "fit gap.csv --n-clusters 500", "--n-clusters can be at most 100"),
         (2, "fit bad.csv --target y", "bad.csv, row 17, column 'petal': 'abc' is not a number"),
         (2, "fit one.csv --target z", "one.csv has no column 'z'; its columns are 'x', 'y'"),
         (2, "fit one.csv --drop z", "one.csv has no column 'z'"),
@@ -331,7 +340,7 @@ def files(tmp_path):
         (2, "fit gap.csv --max-rows 0", "--max-rows must be at least 1"),
         (2, "fit gap.csv --seed -1", "--seed must be a number from 0"),
         (2, "fit gap.csv --categorical y --target y", "--categorical names 'y'"),
-        (2, "fit", "(?i)missing argument"),
+        (2, "fit", "(?i)missing argument.*`annealed fit --help`"),
         (2, "fit gap.csv --colour red", "(?i)no such option"),
         (1, "predict none.oda gap.csv", "none.oda"),
         (2, "predict gap.csv gap.csv", "gap.csv"),
@@ -341,6 +350,12 @@ def files(tmp_path):
         (2, "predict MODEL gap.csv --out gap.csv", "--out names the data itself"),
         (1, "inspect none.oda", "none.oda"),
         (2, "inspect gap.csv", "gap.csv"),
+        (2, "predict MODEL gap.csv --out MODEL", "--out must end in"),
+        (2, "report MODEL --out MODEL", "--out names .*reads or writes already"),
+        (2, "report MODEL --data none --seed -1", "--seed must be a number from 0"),
+        (2, "datasets --data-home gap.csv", "gap.csv is a file; --data-home must be a folder"),
+        (2, "reproduce fig1 --data-home none", "the folder none does not exist"),
+        (1, "reproduce fig1 --out gap.csv", "gap.csv is a file; --out must be a folder"),
     ],
 )
 def test_errors_are_one_line(run, files, model, monkeypatch, code, arguments, words):
@@ -360,6 +375,13 @@ def test_a_cell_that_is_no_number_is_named_by_predict(run, model, tmp_path):
     assert done.returncode == 2
     assert "new.csv, row 2, column 'größe': 'tall' is not a number" in done.stderr
     assert not (tmp_path / "p.csv").exists() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_version_is_told_and_commands_come_in_the_order_one_meets_them(run):
+    assert run("--version").stdout == f"annealed {version('annealed')}\n"
+    words = run("--help").stdout.split()
+    places = [words.index(name) for name in ("fit", "predict", "inspect", "stream", "datasets")]
+    assert places == sorted(places)
 
 
 def test_debug_shows_the_traceback(files):

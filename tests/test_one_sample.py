@@ -108,6 +108,8 @@ def test_before_the_first_sample_there_is_no_answer():
         ({"a": 1.0, "b": 2.0, "c": float("inf")}, "'c' of the sample is inf"),
         ({"a": 1.0, "b": 2.0, "c": "much"}, "must be numbers"),
         ([1.0, 2.0], "2 features"),
+        (5, "a dict or a list of numbers"),
+        (None, "a dict or a list of numbers"),
         (np.ones((1, 3)), "one dimension"),
     ],
 )

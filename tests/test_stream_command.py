@@ -253,11 +253,21 @@ def broken(line, column, cell, data=None):
         (b"a,b\n1,2\n" * 200, ["--target", "c"], "has no column 'c'"),
         (b"a,a\n1,2\n", [], "'a' 2 times"),
         (broken(457, 0, "warm"), ["--target", "label"], "row 457, column 'f0': 'warm'"),
-        (broken(457, 5, ""), ["--target", "label"], "row 457: column 'label': the target is"),
+        (broken(457, 5, ""), ["--target", "label"], "row 457, column 'label': the target is"),
         (broken(300, 2, "1,2"), ["--target", "label"], "row 300: 7 cells where the line of names"),
         (b'{"a": 1}\n' * 300 + b"oops\n", [], "row 301: it is not JSON"),
         (b'{"a": 1}\n[1]\n', [], "row 2: it is not a JSON object"),
         (b'a,b\n1,"2\n', [], "inside quotation marks"),
+        (b'a,b\n1,"2\n', [], "standard input: the input ends"),
+        (b"a,,b\n1,2,3\n", [], "column 2 has no name"),
+        (b"a,b\n", [], "standard input has names of columns, but no rows"),
+        (b"a,b\n" + b"1\n" * 9, ["--skip-bad-rows"], "none of its 9 rows can be read"),
+        (b'{"a": [1]}\n', [], "standard input, row 1, column 'a': a cell must be a number"),
+        (b'[{"a": 1},\n{"a": 2}]\n', [], "one array of JSON"),
+        (b"a,y\n" + b"1,0.5\n2,1.5\n" * 99, ["--target", "y"], "looks like a quantity"),
+        (b"a\n-1\n2\n", ["--divergence", "i_divergence"], "standard input: Negative values"),
+        (rows_of(200), ["--seed", "-1"], "--seed must be"),
+        (rows_of(200), ["--metrics-every", "-1"], "--metrics-every must be"),
         (b"\x00\x01\x02\n", [], "neither CSV nor JSON"),
         (rows_of(200), ["--drop", "f9"], "has no column 'f9'"),
         (rows_of(200), ["--every", "0"], "--every"),
@@ -273,6 +283,37 @@ def test_mistakes_are_told_in_one_line(data, options, words):
     assert words in message and message.count("\n") == 1 and "Traceback" not in message
 
 
+@pytest.mark.parametrize("harm", ["cut", "flipped", "plain"])
+def test_a_damaged_compressed_file_is_named(tmp_path, harm):
+    path = tmp_path / "rows.csv.gz"
+    whole = gzip.compress(rows_of(600))
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :]
+    path.write_bytes({"cut": whole[:middle], "flipped": flipped, "plain": rows_of(600)}[harm])
+    done = run(path, "--target", "label", check=False)
+    message = done.stderr.decode()
+    assert done.returncode == 2 and message.count("\n") == 1
+    assert "rows.csv.gz cannot be decompressed" in message
+
+
+@pytest.mark.parametrize("option", ["--predictions", "--model", "--checkpoint"])
+def test_the_source_is_never_written_to(tmp_path, option):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(rows_of(200))
+    done = run(path, "--target", "label", option, path, check=False)
+    assert done.returncode == 2 and f"{option} names" in done.stderr.decode()
+    assert path.read_bytes() == rows_of(200)
+
+
+def test_rows_outside_the_domain_can_be_left_out_at_any_time():
+    data = b"a,b\n" + b"1,2\n3,1\n" * 400 + b"-1,2\n" + b"2,2\n" * 200
+    options = ("--divergence", "i_divergence")
+    done = run("-", *options, data=data, check=False)
+    assert done.returncode == 2 and "standard input, after row 800: Neg" in done.stderr.decode()
+    left = run("-", *options, "--skip-bad-rows", "--json", data=data)
+    assert json.loads(left.stdout)["bad_rows"] == 1
+
+
 def test_bad_rows_can_be_left_out():
     data = broken(300, 2, "1,2", broken(457, 0, "warm"))
     done = run("-", "--target", "label", "--skip-bad-rows", "--json", data=data)
@@ -285,6 +326,10 @@ def test_checkpoints_of_other_things_are_refused(table, whole, tmp_path):
     shutil.copy(whole, path)
     other = run(table, "--target", "colour", "--checkpoint", path, check=False)
     assert other.returncode == 2 and "--target label" in other.stderr.decode()
+    fewer = run(table, "--target", "label", "--drop", "f0", "--checkpoint", path, check=False)
+    assert fewer.returncode == 2 and "made with the columns" in fewer.stderr.decode()
+    without = run(table, "--checkpoint", path, check=False)
+    assert without.returncode == 2 and "None" not in without.stderr.decode()
     short = run("-", "--target", "label", "--checkpoint", path, data=rows_of(500), check=False)
     assert short.returncode == 2 and "--new-rows" in short.stderr.decode()
     assert same_file(path, whole)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from annealed import LVQClassifier, ODAClassifier, ODAClustering, TablePreprocessor, TabularModel
@@ -224,3 +225,14 @@ def test_classes_keep_what_they_are():
 def test_a_target_that_is_no_class_is_said_to_be_none(cells, words):
     with pytest.raises(ValueError, match=words):
         classes_in(cells, "t")
+
+
+def test_what_is_no_table_is_told_so():
+    rows = [{"a": k % 7, "t": "xy"[k % 2]} for k in range(70)]
+    with pytest.raises(NotFittedError):
+        TabularModel().predict(rows)
+    for table, words in (("adult.csv", "read the file first"), ([], "no rows")):
+        with pytest.raises(ValueError, match=words):
+            TabularModel().fit(table, "t")
+    with pytest.raises(ValueError, match="predict_one"):
+        TabularModel().fit(rows, "t").predict(rows[0])

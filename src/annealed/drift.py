@@ -47,6 +47,11 @@ class DriftDetector:
         In standard errors. At 4.5 a stream without change raises about one alarm in a million
         samples.
 
+    Raises
+    ------
+    ValueError
+        The threshold is not a number above 0.
+
     Examples
     --------
     >>> from annealed import DriftDetector
@@ -57,6 +62,8 @@ class DriftDetector:
     """
 
     def __init__(self, threshold: float = 4.5) -> None:
+        if not isinstance(threshold, (int, float, np.number)) or not 0 < threshold < np.inf:
+            raise ValueError(f"threshold must be a number above 0, got {threshold!r}")
         self.threshold = threshold
         self.drift_detected = False
         self.count, self.total, self.squares = 0, 0.0, 0.0  # of the block under way

@@ -23,6 +23,16 @@ DataHome = Annotated[
 ]
 
 
+def check_data_home(folder: Path | None) -> None:
+    """ValueError if a folder was named and is none."""
+    if folder is not None and not folder.is_dir():
+        raise ValueError(
+            f"{folder} is a file; --data-home must be a folder"
+            if folder.exists()
+            else f"the folder {folder} does not exist"
+        )
+
+
 @app.command()
 @one_line_errors
 def datasets(
@@ -31,8 +41,7 @@ def datasets(
     debug: Debug = False,
 ) -> None:
     """List the data sets: what is here, what is missing, how to get it."""
-    if data_home is not None and not data_home.is_dir():
-        raise ValueError(f"the folder {data_home} does not exist")
+    check_data_home(data_home)
     found = data.available(data_home)
     if as_json:
         print(json.dumps([asdict(one) for one in found.values()], indent=2))

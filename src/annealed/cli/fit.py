@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from annealed.cli.application import Debug, Json, app, one_line_errors
-from annealed.cli.files import Data, check_writable
+from annealed.cli.files import Data, check_apart, check_seed, check_writable
 from annealed.cli.progress import Progress
 from annealed.cli.report import write_report
 from annealed.cli.summary import print_fit
 from annealed.cli.training import MOST_ROWS, TEST_SHARE, Task, train
 from annealed.divergences import BUILT_IN
+from annealed.estimators import ODAClustering
 from annealed.persistence import save
 from annealed.report import import_tools
 
@@ -35,11 +36,13 @@ def fit(
         typer.Option(help="The column to predict. Without it rows are clustered."),
     ] = None,
     columns: Annotated[
-        Names, typer.Option(help="Columns to learn from, as a,b,c (default: all others).")
+        Names,
+        typer.Option(metavar="A,B,C", help="Columns to learn from (default: all others)."),
     ] = None,
-    drop: Annotated[Names, typer.Option(help="Columns to leave out, as a,b,c.")] = None,
+    drop: Annotated[Names, typer.Option(metavar="A,B,C", help="Columns to leave out.")] = None,
     categorical: Annotated[
-        Names, typer.Option(help="Columns of numbers that are codes, not quantities, as a,b,c.")
+        Names,
+        typer.Option(metavar="A,B,C", help="Columns of numbers that are codes, not quantities."),
     ] = None,
     preprocess: Annotated[
         str,
@@ -77,6 +80,7 @@ def fit(
     """Learn a classifier (with --target) or a clustering from a table in a file."""
     _check_options(preprocess, divergence, test, max_rows, seed)
     clusters = number_of_clusters(n_clusters, target)
+    check_apart({"--model": model, "--report": report}, [data])
     for file in (model, report):
         if file is not None:
             check_writable(file)
@@ -109,8 +113,7 @@ def _check_options(preprocess: str, divergence: str, test: float, max_rows: int,
         raise ValueError(f"--test is a share of the rows, from 0 to less than 1, not {test:g}")
     if max_rows < 1:
         raise ValueError(f"--max-rows must be at least 1, not {max_rows}")
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"--seed must be a number from 0 to {2**32 - 1}, not {seed}")
+    check_seed(seed)
 
 
 def number_of_clusters(given: str, target: str | None) -> str | int:
@@ -121,4 +124,10 @@ def number_of_clusters(given: str, target: str | None) -> str | int:
         raise ValueError("--n-clusters is for clusterings; with --target leave it out")
     if not given.isdecimal() or int(given) < 1:
         raise ValueError(f"--n-clusters must be auto or a number of at least 1, not {given!r}")
+    most = ODAClustering().K_max
+    if int(given) > most:
+        raise ValueError(
+            f"--n-clusters can be at most {most}, not {given}; ODAClustering in Python finds more, "
+            "with K_max"
+        )
     return int(given)

@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from annealed.cli.application import Debug, app, one_line_errors
-from annealed.cli.files import Data, check_writable, open_data
+from annealed.cli.files import Data, check_apart, check_writable, open_data
 from annealed.persistence import load
 from annealed.tables.files import TableError, TableFile
 from annealed.tables.model import TabularModel
@@ -41,6 +41,7 @@ def predict(
     """Predict the class or cluster of every row, in the order of the rows."""
     if out is not None:
         _check_out(out, data)
+        check_apart({"--out": out}, [model])
     fitted = load(model)
     if not fitted.__sklearn_is_fitted__():
         raise ValueError(f"{model} holds a model that has not learnt anything yet")

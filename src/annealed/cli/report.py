@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from annealed.cli.application import Debug, app, one_line_errors
-from annealed.cli.files import check_writable, open_data
+from annealed.cli.files import check_apart, check_seed, check_writable, open_data
 from annealed.cli.predict import Model, columns_to_read, matrix_of
 from annealed.persistence import load
 from annealed.report import explore, import_tools
 from annealed.tables import TabularModel
-from annealed.tables.files import draw
+from annealed.tables.files import TableError, draw
 
 # The page shows at most so many rows.
 SHOWN_ROWS = 5000
@@ -33,8 +33,12 @@ def report(
 ) -> None:
     """Write an interactive page about a model: one file, no network needed to open it."""
     import_tools()  # say it before any work is done
+    check_seed(seed)
+    check_apart({"--out": out}, [model, data])
     check_writable(out)
     fitted = load(model)
+    if not fitted.__sklearn_is_fitted__():
+        raise ValueError(f"{model} holds a model that has not learnt anything yet")
     write_report(fitted, data, out, title=title or (data or model).name, seed=seed)
     print(out)
 
@@ -43,7 +47,7 @@ def write_report(fitted: Any, data: Path | None, out: Path, *, title: str, seed:
     """The page about a fitted model and, if given, a sample of the rows in a file."""
     if not hasattr(fitted, "path_"):
         raise ValueError(
-            f"a {type(fitted).__name__} has no annealing path to show; annealed report is for "
+            f"this {type(fitted).__name__} has no annealing path to show; annealed report is for "
             "models made by annealing"
         )
     rows, total = None, None
@@ -55,6 +59,8 @@ def write_report(fitted: Any, data: Path | None, out: Path, *, title: str, seed:
             columns = [*columns, target]
         first = columns[:1]
         total = sum(table.num_rows for _, table in file.batches(first, {}))
+        if not total:
+            raise TableError(f"{data} has names of columns, but no rows")
         table = draw(file, columns, kinds, total, SHOWN_ROWS, seed)
         rows = table if isinstance(fitted, TabularModel) else matrix_of(table)
         total = total if total > len(table) else None

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from annealed.cli.application import Debug, app, one_line_errors
-from annealed.cli.datasets import DataHome
+from annealed.cli.datasets import DataHome, check_data_home
 from annealed.experiments import EXPERIMENTS
 from annealed.experiments import reproduce as run_experiments
 
@@ -67,6 +67,9 @@ def reproduce(
     debug: Debug = False,
 ) -> None:
     """Reproduce the paper's figures and its table, and write a page that compares them."""
+    check_data_home(data_home)
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"{out} is a file; --out must be a folder")
     names = list(experiments or EXPERIMENTS)
     with _bar() as bar:
         outcomes = run_experiments(

@@ -7,9 +7,11 @@ import csv
 import gzip
 import io
 import json
+import re
 import signal
 import sys
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,11 +22,12 @@ from rich.live import Live
 from rich.text import Text
 
 from annealed.cli.application import Debug, Json, app, one_line_errors
-from annealed.cli.files import check_writable
+from annealed.cli.files import check_apart, check_seed, check_writable
 from annealed.cli.fit import Names, names_in_option, number_of_clusters
 from annealed.cli.streaming import Session, Wish
 from annealed.divergences import BUILT_IN
 from annealed.persistence import Checkpoint, save
+from annealed.tables.files import TableError
 from annealed.tables.files.records import CSVRows, JSONRows, Records, header_of, read_records
 from annealed.tables.files.source import need_pyarrow
 
@@ -33,15 +36,16 @@ from annealed.tables.files.source import need_pyarrow
 @one_line_errors
 def stream(
     source: Annotated[
-        str, typer.Argument(metavar="[FILE | -]", help="CSV or JSON lines; - is standard input.")
+        str, typer.Argument(metavar="FILE | -", help="CSV or JSON lines; - is standard input.")
     ] = "-",
     target: Annotated[
         str | None, typer.Option(help="The column to predict. Without it rows are clustered.")
     ] = None,
     columns: Annotated[
-        Names, typer.Option(help="Columns to learn from, as a,b,c (default: all others).")
+        Names,
+        typer.Option(metavar="A,B,C", help="Columns to learn from (default: all others)."),
     ] = None,
-    drop: Annotated[Names, typer.Option(help="Columns to leave out, as a,b,c.")] = None,
+    drop: Annotated[Names, typer.Option(metavar="A,B,C", help="Columns to leave out.")] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -86,7 +90,10 @@ def stream(
         typer.Option("--skip-bad-rows", help="Leave out rows that cannot be read; count them."),
     ] = False,
     metrics_every: Annotated[
-        int, typer.Option(help="Print a line of figures to standard error every so many rows.")
+        int,
+        typer.Option(
+            help="Print a line of figures to standard error every so many rows; 0: never."
+        ),
     ] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no summary.")] = False,
     as_json: Json = False,
@@ -100,6 +107,9 @@ def stream(
     """
     if every < 1:
         raise ValueError(f"--every must be at least 1, not {every}")
+    if metrics_every < 0:
+        raise ValueError(f"--metrics-every must be at least 1, or 0 for never, not {metrics_every}")
+    check_seed(seed)
     if divergence not in BUILT_IN:
         raise ValueError(f"--divergence must be one of {', '.join(BUILT_IN)}, not {divergence!r}")
     if follow and source == "-":
@@ -113,8 +123,12 @@ def stream(
         seed=seed, skip_bad=skip_bad_rows,
     )  # fmt: skip
     need_pyarrow(Path(wish.name))
-    if model is not None:
-        check_writable(model)
+    answers = None if predictions in (None, "-") else Path(str(predictions))
+    check_apart({"--checkpoint": checkpoint, "--predictions": answers, "--model": model},
+                [None if source == "-" else Path(source)])  # fmt: skip
+    for file in (checkpoint, answers, model):
+        if file is not None:
+            check_writable(file)
     with contextlib.ExitStack() as stack:
         kept = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint))
         answer = None if predictions is None else stack.enter_context(_answers(predictions))
@@ -141,7 +155,7 @@ def _run(
 ) -> Session:
     """Read to the end, or until told to stop; the state is saved either way."""
     stop = _Stop()
-    blocks = stop.between(_records(opened, follow))
+    blocks = stop.between(_located(_records(opened, follow), wish.name))
     first = next(blocks, None)
     if first is None:
         raise ValueError(f"{wish.name} is empty")
@@ -169,6 +183,12 @@ def _run(
                 "another source? If it begins where that one ended, add --new-rows"
             )
         session.finish()
+    if session.model is None:
+        raise ValueError(
+            f"{wish.name}: none of its {session.consumed} rows can be read"
+            if session.consumed
+            else f"{wish.name} has names of columns, but no rows"
+        )
     return session
 
 
@@ -177,6 +197,10 @@ def _form(first: Records, name: str) -> tuple[CSVRows | JSONRows, Records]:
     start = next(first.lines()).lstrip(b"\xef\xbb\xbf \t")
     if start.startswith(b"{"):
         return JSONRows(), first
+    if re.match(rb"\[\s*(\{|$)", start):
+        raise ValueError(
+            f"{name} is one array of JSON; write each object on a line of its own instead"
+        )
     if b"\0" in start:
         raise ValueError(f"{name} is neither CSV nor JSON lines")
     try:
@@ -189,7 +213,17 @@ def _form(first: Records, name: str) -> tuple[CSVRows | JSONRows, Records]:
 def _records(opened: Any, follow: bool) -> Iterator[Records]:
     """Records; quotation marks keep line ends in CSV only, which the first character tells."""
     start = opened.peek(4)[:4].lstrip(b"\xef\xbb\xbf \t")
-    return read_records(opened, quotes=not start.startswith(b"{"), follow=follow)
+    yield from read_records(opened, quotes=not start.startswith(b"{"), follow=follow)
+
+
+def _located(records: Iterator[Records], name: str) -> Iterator[Records]:
+    """The same records; what is wrong with the bytes they come from is said of the source."""
+    try:
+        yield from records
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{name} cannot be decompressed: {error}") from None
+    except TableError as error:
+        raise TableError(f"{name}: {error}") from None
 
 
 def _chained(first: Records, rest: Iterator[Records]) -> Iterator[Records]:
@@ -277,7 +311,8 @@ def _in_words(summary: dict[str, Any]) -> str:
         if summary.get(name) is not None:
             words.append(f"{name} {summary[name]:.4g} (recent {summary[f'recent_{name}']:.4g})")
     if summary["bad_rows"]:
-        words.append(f"{summary['bad_rows']:,} bad rows left out")
+        bad = summary["bad_rows"]
+        words.append(f"{bad:,} bad row{'s' * (bad != 1)} left out")
     return "  ".join(words)
 
 

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from annealed.cli.application import in_options
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.persistence import Checkpoint
-from annealed.tables.columns import CellError
+from annealed.tables.columns import CellError, is_missing, short_list
 from annealed.tables.files import TableError
 from annealed.tables.files.records import CSVRows, JSONRows, Records, RowError
-from annealed.tables.model import TabularModel
-from annealed.tables.targets import take_out
+from annealed.tables.model import TabularModel, check_domain
+from annealed.tables.targets import check_no_quantity, take_out
 
 # Rows after which columns are known to be numbers or texts.
 FIRST = 100
@@ -123,15 +124,20 @@ class Session:
                 "of a stream: give another --checkpoint"
             )
         if known["target"] != self.wish.target:
-            raise ValueError(
-                f"the checkpoint was made with --target {known['target']}, not "
-                f"{self.wish.target}; give the same, or another --checkpoint"
-            )
+            made = f"with --target {known['target']}" if known["target"] else "without --target"
+            raise ValueError(f"the checkpoint was made {made}; do the same, or give another")
         self.columns, self.kinds = list(known["columns"]), dict(known["kinds"])
         self.consumed = self.saved = int(extra["consumed"])
         self.bad = int(known["bad"])
         self.figures = Figures(known["rows"], known["mean"], known["recent"])
         self._check_columns()
+        if self.rows.names and set(self._wanted(self.rows.names)) != set(self.columns):
+            asked = self.wish.columns or self.wish.drop
+            if asked:
+                raise ValueError(
+                    f"the checkpoint was made with the columns {short_list(self.columns, 12)}, and "
+                    "--columns and --drop say otherwise; leave them out, or give another checkpoint"
+                )
         return self.consumed
 
     def save(self) -> None:
@@ -195,18 +201,32 @@ class Session:
             names = list(self.rows.names) or _names_in(self.rows.table(first, (), {}))
         except RowError as error:
             raise self._of(error) from None
-        self.columns = [
-            name
-            for name in self.wish.columns or names
-            if name not in self.wish.drop and name != self.wish.target
-        ]
+        self.columns = self._wanted(names)
         self._check_columns(names)
         if not self.columns:
             raise ValueError(f"{self.wish.name}: there is no column to learn from")
         try:
             self.kinds = self.rows.kinds(first, self.columns)
-        except RowError as error:
+            self._check_target(first)
+        except (RowError, CellError) as error:
             raise self._of(error) from None
+
+    def _wanted(self, names: Sequence[str]) -> list[str]:
+        """The columns to learn from, of those there are."""
+        left_out = {*self.wish.drop, self.wish.target}
+        return [name for name in self.wish.columns or names if name not in left_out]
+
+    def _check_target(self, records: Records) -> None:
+        """ValueError if the target looks like a quantity, by the first rows."""
+        target = self.wish.target
+        if target is None:
+            return
+        table = self.rows.table(records, [target], {})
+        cells = [cell for cell in take_out(table, target)[1].tolist() if not is_missing(cell)]
+        try:
+            check_no_quantity(cells, target)
+        except ValueError as error:
+            raise ValueError(f"{self.wish.name}: {error}") from None
 
     def _check_columns(self, names: Sequence[str] | None = None) -> None:
         names = names or self.rows.names
@@ -216,7 +236,8 @@ class Session:
         for name in (*wanted, *self.wish.drop):
             if name not in names:
                 raise ValueError(
-                    f"{self.wish.name} has no column {name!r}; its columns are {', '.join(names)}"
+                    f"{self.wish.name} has no column {name!r}; its columns are "
+                    f"{short_list(names, 12)}"
                 )
 
     def _some(self, records: Records) -> None:
@@ -249,11 +270,18 @@ class Session:
                 k for k, label in enumerate(labels.tolist()) if label is None or label != label
             ]
             if missing:
-                raise RowError(missing[0], f"column {target!r}: the target is missing")
-        if self.model is None:
-            self._new_model().partial_fit(table, labels)  # nothing is kept: can they be learnt?
-            return Rows(table, labels, None)
-        return Rows(table, labels, self.model.preprocessor_.transform(table))
+                raise CellError("the target is missing", target, missing[0])
+        try:
+            if self.model is None:
+                self._new_model().partial_fit(table, labels)  # nothing is kept: can it be learnt?
+                return Rows(table, labels, None)
+            vectors = self.model.preprocessor_.transform(table)
+            check_domain(self.model.estimator_, vectors, self.model.preprocessor_)
+        except CellError:
+            raise
+        except ValueError as error:
+            raise TableError(in_options(str(error))) from None
+        return Rows(table, labels, vectors)
 
     def _answer(self, rows: Rows) -> None:
         n = len(rows.table)
@@ -298,7 +326,8 @@ class Session:
             return self._located(error.row, error.column, error.problem)
         if isinstance(error, RowError):
             return self._located(error.at, None, error.problem)
-        return TableError(f"{self.wish.name}, after row {self.consumed}: {error}")
+        place = f"{self.wish.name}, after row {self.consumed}" if self.consumed else self.wish.name
+        return TableError(f"{place}: {error}")
 
     def _located(self, at: int, column: str | None, problem: str) -> TableError:
         place = f"{self.wish.name}, row {self.consumed + at + 1}"

@@ -204,7 +204,7 @@ def words_for_levels(levels: list[dict[str, Any]]) -> str:
 
 def words_for_choice(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Which level answers, and how sure that is."""
-    at = f"T = {facts['temperature']:.3g}" if "temperature" in facts else ""
+    at = f" at T = {facts['temperature']:.3g}" if "temperature" in facts else ""
     if "clusters" in facts:
         margin = facts.get("clusters_margin")
         sure = "" if margin is None else (
@@ -212,10 +212,10 @@ def words_for_choice(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
             f"{margin:.2f}" if facts["clusters"] > 1
             else "; no number of clusters stands out from structureless data"
         )  # fmt: skip
-        return [("clusters", f"K = {facts['clusters']} at {at}{sure}")]
+        return [("clusters", f"K = {facts['clusters']}{at}{sure}")]
     chosen = facts.get("chosen")
     tuned = f", fine-tuned for {chosen['steps']:,} steps" if chosen and chosen["steps"] else ""
-    return [("chosen level", f"K = {facts['codevectors']} at {at}{tuned}")]
+    return [("chosen level", f"K = {facts['codevectors']}{at}{tuned}")]
 
 
 def words_for_size(path: Path) -> str:

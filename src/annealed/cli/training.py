@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 
+from annealed.cli.application import in_options
 from annealed.cli.files import open_data
 from annealed.cli.progress import Progress
 from annealed.estimators import ODAClassifier, ODAClustering
@@ -91,7 +92,10 @@ def train(task: Task, progress: Progress) -> Trained:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         learn = features.filter(~test)
-        model.fit(learn, None if labels is None else labels[~test])
+        try:
+            model.fit(learn, None if labels is None else labels[~test])
+        except ValueError as error:
+            raise TableError(f"{task.data}: {in_options(str(error))}") from None
     model.estimator_.set_params(callbacks=None)
     model.estimator.set_params(callbacks=None)
     model.target_name_ = task.target

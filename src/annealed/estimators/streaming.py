@@ -66,7 +66,7 @@ class Quick:
         tutor = self.tutor
         if tutor is not None and tutor.since + 1 >= tutor.due:
             return False
-        if not self.runs[c].feed(x, self.ordinary, w):
+        if x is None or not self.runs[c].feed(x, self.ordinary, w):
             return False
         if tutor is not None:
             tutor.since += 1
@@ -86,7 +86,7 @@ class StreamingEstimator(AnnealingEstimator):
 
     def _learn_one(self, x: Any, y: Any, w: float) -> None:
         """Learn one sample the long way, and prepare shortcuts for the next."""
-        if not 0 <= w < np.inf:
+        if not isinstance(w, (int, float, np.number)) or not 0 <= w < np.inf:
             raise ValueError(f"the weight w must be a finite non-negative number, got {w!r}")
         row = self._row_of(x)
         if "_quick" in self.__dict__ and self._knows(y):
@@ -132,6 +132,8 @@ class StreamingEstimator(AnnealingEstimator):
             row = np.array(x, dtype=float)
         except (TypeError, ValueError):
             raise ValueError(f"a sample must be numbers, got {x!r}") from None
+        if row.ndim == 0:
+            raise ValueError(f"a sample must be a dict or a list of numbers, got {x!r}")
         if row.ndim != 1:
             raise ValueError(f"a sample must have one dimension, got an array of {row.ndim}")
         if self.__sklearn_is_fitted__() and len(row) != self.n_features_in_:
@@ -267,14 +269,14 @@ class StreamingEstimator(AnnealingEstimator):
             raise ValueError("give either temperature or factor, not both")
         now = annealer.coldest
         if factor is not None:
-            if not factor > 1:
-                raise ValueError(f"factor must be above 1 to reheat, got {factor!r}")
+            if not isinstance(factor, (int, float, np.number)) or not 1 < factor < np.inf:
+                raise ValueError(f"factor must be a number above 1 to reheat, got {factor!r}")
             temperature = factor * now
         if temperature is None:
             temperature = annealer.top
-        elif not temperature > now:
+        elif not isinstance(temperature, (int, float, np.number)) or not now < temperature < np.inf:
             raise ValueError(
-                f"temperature must be above {now:.4g}, where the annealing stands now, got "
+                f"temperature must be a number above {now:.4g}, where the annealing stands, got "
                 f"{temperature!r}"
             )
         self._reheat(temperature)
@@ -322,15 +324,16 @@ class StreamingEstimator(AnnealingEstimator):
 
     def _can_merge(self, other: Any) -> bool:
         """True; ValueError or TypeError if the two do not fit together."""
-        check_is_fitted(other)
         if type(other) is not type(self):
             raise TypeError(
-                f"a {type(self).__name__} can be merged with another one only, not with a "
-                f"{type(other).__name__}"
+                f"{type(self).__name__} can be merged with another {type(self).__name__} only, not "
+                f"with {type(other).__name__}"
             )
+        check_is_fitted(other)
         if other.n_features_in_ != self.n_features_in_:
             raise ValueError(
-                f"the models are of {self.n_features_in_} and {other.n_features_in_} features"
+                f"the models are of {self.n_features_in_} and {other.n_features_in_} features; "
+                "to be merged both must have learnt from the same ones"
             )
         mine, theirs = (getattr(m, "feature_names_in_", None) for m in (self, other))
         if mine is not None and theirs is not None and mine.tolist() != theirs.tolist():

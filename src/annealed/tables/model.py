@@ -113,7 +113,7 @@ class TabularModel(BaseEstimator):
         step = self._new_preprocessor()
         rows = step.fit(X).transform(X)
         estimator = self._new_estimator(y)
-        _check_domain(estimator, rows, step)
+        check_domain(estimator, rows, step)
         estimator.fit(rows, y, **options)
         self._set(step, estimator, target)
         return self
@@ -130,7 +130,7 @@ class TabularModel(BaseEstimator):
         step = self._new_preprocessor() if first else self.preprocessor_.copy()
         rows = step.learn_transform(X)
         estimator = self._new_estimator(y) if first else self.estimator_
-        _check_domain(estimator, rows, step)
+        check_domain(estimator, rows, step)
         estimator.partial_fit(rows, y, **options)
         self._set(step, estimator, target if first else self.target_name_)
         return self
@@ -179,8 +179,13 @@ class TabularModel(BaseEstimator):
         return X, None
 
     def _rows(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        if isinstance(X, Mapping) and X and all(np.ndim(cells) == 0 for cells in X.values()):
+            raise ValueError(
+                "X is one record, not a table; predict_one takes one, or give [record]"
+            )
         rows = self.preprocessor_.transform(self.separated(X)[0])
-        _check_domain(self.estimator_, rows, self.preprocessor_)
+        check_domain(self.estimator_, rows, self.preprocessor_)
         return rows
 
     def _row(self, x: Record) -> Floats:
@@ -312,7 +317,7 @@ class TabularModel(BaseEstimator):
         return tags
 
 
-def _check_domain(estimator: Any, rows: Floats, step: TablePreprocessor) -> None:
+def check_domain(estimator: Any, rows: Floats, step: TablePreprocessor) -> None:
     """Let a divergence that is not defined everywhere name the column, which only we know."""
     divergence = getattr(estimator, "divergence", "squared_euclidean")
     if divergence == "squared_euclidean" or not isinstance(divergence, (str, BregmanDivergence)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ def names_in(table: Any) -> list[str] | None:
 def take_out(table: Any, name: str) -> tuple[Any, NDArray[Any]]:
     """A table without one of its columns, and that column; ValueError if it has none such."""
     names = names_in(table)
+    if isinstance(table, (str, PathLike)):
+        raise ValueError(
+            f"X is {str(table)!r}, a text; read the file first, for example with pandas.read_csv"
+        )
+    if isinstance(table, (list, tuple)) and not table:
+        raise ValueError("X has no rows")
     if names is None:
         raise ValueError(f"y is {name!r}, the name of a column, but the columns of X have no names")
     if name not in names:
@@ -91,6 +98,11 @@ def classes_in(cells: list[Any], column: str) -> NDArray[Any]:
             f"classes need at least {LEAST_ROWS} rows each on average"
         )
     return labels
+
+
+def check_no_quantity(cells: list[Any], column: str) -> None:
+    """ValueError if some cells of a target, none missing, are numbers that are not whole."""
+    _labels(cells, column)
 
 
 def _a_quantity(column: str, what: str) -> str:

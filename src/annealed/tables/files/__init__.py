@@ -55,14 +55,12 @@ def open_table(path: str | Path) -> TableFile:
     end = ends[-1] if ends else ""
     if end in COMPRESSED and len(ends) > 1 and FORMATS.get(ends[-2]) is CSVFile:
         end = ends[-2]
-    if end not in FORMATS:
-        if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist")
-        raise TableError(f"{path}: cannot tell what kind of file this is; its name must end in "
-                         f"{READABLE}")  # fmt: skip
     if path.is_dir():
         raise TableError(f"{path} is a folder, not a file")
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
+    if end not in FORMATS:
+        raise TableError(f"{path}: cannot tell what kind of file this is; its name must end in "
+                         f"{READABLE}")  # fmt: skip
     need_pyarrow(path)
     return FORMATS[end](path)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.tables.columns import kind_of_cell
+from annealed.tables.columns import column_of_cells
 from annealed.tables.files.csv_file import MISSING
 from annealed.tables.files.source import TableError, is_number, shortened
 
@@ -122,12 +122,12 @@ def header_of(record: bytes) -> tuple[str, list[str]]:
     text = record.decode("utf-8-sig", errors="replace").rstrip("\r\n")
     delimiter = max(",;\t", key=text.count)
     names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
-    for name in names:
+    for place, name in enumerate(names, start=1):
         if names.count(name) > 1 or not name:
             raise TableError(
-                f"the line of names has {name!r} {names.count(name)} times"
+                f"the line of names has {name!r} {names.count(name)} times; rename one"
                 if name
-                else "a name is missing in the line of names"
+                else f"column {place} has no name in the line of names; give it one"
             )
     return delimiter, names
 
@@ -226,9 +226,12 @@ class JSONRows:
         rows = []
         for at, line in enumerate(records.lines()):
             try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise RowError(at, f"it is not JSON ({error}): {_start(line)}") from None
+                row = json.loads(line.rstrip())
+            except json.JSONDecodeError as error:
+                where = f"{error.msg} at character {error.colno}"
+                raise RowError(at, f"it is not JSON ({where}): {_start(line)}") from None
+            except UnicodeDecodeError:
+                raise RowError(at, "it is not UTF-8") from None
             if not isinstance(row, dict):
                 raise RowError(at, f"it is not a JSON object: {_start(line)}")
             rows.append({name: row.get(name) for name in columns} if columns else row)
@@ -239,8 +242,8 @@ class JSONRows:
         rows = self.table(records, columns, {})
         kinds = {}
         for name in columns:
-            found = {kind_of_cell(row[name]) for row in rows if row[name] is not None}
-            kinds[name] = "number" if found <= {"number", "boolean"} else "category"
+            kind = column_of_cells(name, [row[name] for row in rows]).kind
+            kinds[name] = "category" if kind in ("category", "datetime") else "number"
         return kinds
 
 
