@@ -35,24 +35,6 @@ def turned_moons(n=6000, seed=0):
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.floats(0.02, 0.5), st.floats(0.2, 0.45))
-@pytest.mark.parametrize("threshold", [0, -1, float("nan"), float("inf"), "high", None])
-def test_a_threshold_that_cannot_be_is_refused(threshold):
-    with pytest.raises(ValueError, match="threshold must be a number above 0"):
-        DriftDetector(threshold)
-
-
-@pytest.mark.parametrize("temperature", ["hot", float("inf"), float("nan"), -1])
-def test_a_temperature_that_cannot_be_is_refused(temperature):
-    X = np.random.default_rng(0).normal(size=(3000, 2))
-    model = ODAClustering(2, random_state=0).partial_fit(X)
-    with pytest.raises(ValueError, match="temperature must be a number above"):
-        model.reheat(temperature)
-    with pytest.raises(ValueError, match="factor must be a number above 1"):
-        model.reheat(factor=temperature)
-    with pytest.raises(TypeError, match="merged with another ODAClustering only, not with int"):
-        model.merge(3)
-
-
 def test_a_rise_of_the_error_rate_is_noticed_soon(seed, rate, rise):
     rng = np.random.default_rng(seed)
     detector = DriftDetector()
@@ -228,3 +210,21 @@ def test_slow_drift_is_followed_with_a_floor_on_the_steps():
     without = ODAClustering(2).partial_fit(X)
     error = [np.abs(m.cluster_centers_[:, 0] - 20).max() for m in (with_floor, without)]
     assert error[0] < 1 < 5 < error[1]
+
+
+@pytest.mark.parametrize("threshold", [0, -1, float("nan"), float("inf"), "high", None])
+def test_a_threshold_that_cannot_be_is_refused(threshold):
+    with pytest.raises(ValueError, match="threshold must be a number above 0"):
+        DriftDetector(threshold)
+
+
+@pytest.mark.parametrize("temperature", ["hot", float("inf"), float("nan"), -1])
+def test_a_temperature_that_cannot_be_is_refused(temperature):
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    model = ODAClustering(2, random_state=0).partial_fit(X)
+    with pytest.raises(ValueError, match="temperature must be a number above"):
+        model.reheat(temperature)
+    with pytest.raises(ValueError, match="factor must be a number above 1"):
+        model.reheat(factor=temperature)
+    with pytest.raises(TypeError, match="merged with another ODAClustering only, not with int"):
+        model.merge(3)

@@ -319,6 +319,9 @@ def test_bad_rows_can_be_left_out():
     done = run("-", "--target", "label", "--skip-bad-rows", "--json", data=data)
     summary = json.loads(done.stdout)
     assert summary["rows"] == 600 and summary["bad_rows"] == 2
+    early = b'{"a": 1}\n{"a": [1]}\noops\n' + b'{"a": 2}\n' * 9  # before columns are known
+    done = run("-", "--skip-bad-rows", "--json", data=early)
+    assert json.loads(done.stdout)["bad_rows"] == 2
 
 
 def test_checkpoints_of_other_things_are_refused(table, whole, tmp_path):

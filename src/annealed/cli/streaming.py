@@ -196,7 +196,7 @@ class Session:
 
     def _begin(self, records: Records) -> None:
         """Decide by the first rows what columns there are and what they are."""
-        first = records.first(FIRST)
+        first = self._readable(records.first(FIRST))
         try:
             names = list(self.rows.names) or _names_in(self.rows.table(first, (), {}))
         except RowError as error:
@@ -210,6 +210,23 @@ class Session:
             self._check_target(first)
         except (RowError, CellError) as error:
             raise self._of(error) from None
+
+    def _readable(self, records: Records) -> Records:
+        """The records, or, if bad rows are to be left out, those that can be read."""
+        if not self.wish.skip_bad:
+            return records
+        kept = Records()
+        for k in range(len(records)):
+            one = records.after(k).first(1)
+            try:
+                self.rows.kinds(one, self.rows.names or _names_in(self.rows.table(one, (), {})))
+            except (RowError, CellError):
+                continue
+            kept += one
+        if not len(kept):
+            count = f"{'first ' * (len(records) == FIRST)}{len(records)}"
+            raise ValueError(f"{self.wish.name}: none of its {count} rows can be read")
+        return kept
 
     def _wanted(self, names: Sequence[str]) -> list[str]:
         """The columns to learn from, of those there are."""

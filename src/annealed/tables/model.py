@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -294,6 +295,8 @@ class TabularModel(BaseEstimator):
 
     def __getattr__(self, name: str) -> Any:
         """What is known of the estimator, where it knows it."""
+        if name in ("estimator_", "preprocessor_"):  # an AttributeError too
+            raise NotFittedError("this TabularModel is not fitted yet; call fit first")
         if name in DELEGATED and "estimator_" in self.__dict__:
             return getattr(self.__dict__["estimator_"], name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
