@@ -11,6 +11,7 @@ from predicates import same_model
 
 from annealed import Mahalanobis, ODAClassifier, ODAClustering
 
+pytestmark = pytest.mark.quality
 NAMES = ["a", "b", "c"]
 
 

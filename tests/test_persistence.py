@@ -24,7 +24,10 @@ from annealed import (
 )
 from annealed.persistence.kinds import KINDS
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.quality,
+]
 
 
 def round_trip(model, tmp_path, divergence=None):
