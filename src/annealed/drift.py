@@ -44,8 +44,8 @@ class DriftDetector:
     Parameters
     ----------
     threshold : float, default=4.5
-        In standard errors. At 4.5 a stream without change raises about one alarm in a million
-        samples.
+        In standard errors. At 4.5 two million samples without change raised no alarm where 30 % are
+        errors, 2 where 10 % are and 26 where 2 % are: rare errors come in uneven blocks.
 
     Raises
     ------
