@@ -10,8 +10,8 @@
 
 namespace annealed {
 
-// The codebook as the caller holds it. log_weight may carry class priors; T = 0 means the
-// nearest codevector. A fine-tuned one may have a temperature T_i = T/sharpness_i for each
+// The codebook as the caller holds it. log_weight may carry class priors; T = 0 is the limit T -> 0:
+// the nearest codevector, and of equally near ones each as far as its weight goes. A fine-tuned one may have a temperature T_i = T/sharpness_i for each
 // codevector and a relevance for each feature.
 struct Codebook {
     const double* mu;          // [K][d]
@@ -57,12 +57,17 @@ void divergences(const Codebook& book, const Samples& samples, std::int64_t rows
 // The codevector with the largest log_weight - d/T_i; the first of equals.
 inline int likeliest(const Codebook& book, const Doubles& divergence) {
     int best = 0;
+    double highest = -infinity;
     if (book.T == 0) {
-        for (int i = 1; i < book.K; ++i)
-            if (divergence[i] < divergence[best]) best = i;
+        double nearest = infinity;
+        for (int i = 0; i < book.K; ++i) {
+            const double weight = book.log_weight[i];
+            if (weight == -infinity) continue;  // impossible at any temperature
+            if (divergence[i] < nearest || (divergence[i] == nearest && weight > highest))
+                nearest = divergence[i], highest = weight, best = i;
+        }
         return best;
     }
-    double highest = -infinity;
     for (int i = 0; i < book.K; ++i) {
         const double value = book.exponent(i, divergence[i]);
         if (value > highest) highest = value, best = i;
@@ -89,7 +94,14 @@ void associate(const Codebook& book, const Samples& samples, std::int64_t rows,
         std::fill(shares, shares + groups, 0.0);
         const int best = likeliest(book, values);
         if (book.T == 0) {
-            shares[group[best]] = 1;
+            double total = 0;
+            for (int i = 0; i < book.K; ++i) {
+                if (values[i] != values[best]) continue;
+                const double share = i == best ? 1.0 : std::exp(book.log_weight[i] - book.log_weight[best]);
+                shares[group[i]] += share;
+                total += share;
+            }
+            for (std::int64_t c = 0; c < groups; ++c) shares[c] /= total;
             log_total[k] = -infinity;
             distortion[k] = values[best];
             return;
@@ -148,7 +160,8 @@ double hard_sums(const Codebook& book, const Samples& samples, std::int64_t rows
     double distortion = 0;
     const auto visit = [&](std::int64_t k, const Row& row, Doubles& values) {
         const double w = samples.weights ? samples.weights[k] : 1.0;
-        const int best = likeliest(book, values);
+        const int best = static_cast<int>(
+            std::min_element(values.begin(), values.begin() + book.K) - values.begin());
         labels[k] = best;
         if (w == 0) return;
         weight[best] += w;

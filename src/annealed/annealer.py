@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -158,11 +158,12 @@ class Annealer:
             state.warm_up = min(len(cards.rows), WARM_UP_SAMPLES)
             state.run = state._new_run()
             state.kernel.learn([state.run], X, cards.order, None, weights, 0, state.warm_up)
-        units = [state.unit() for state in self.classes]
-        for c in np.argsort(-np.array(units), kind="stable"):
-            if units[c] > 0:
-                self._enter(self.classes[c])
-        cooling = [c for c, unit in enumerate(units) if unit > 0]
+        cooling = [c for c, state in enumerate(self.classes) if state.differs()]
+        if not cooling:
+            for state in self.classes:
+                state.check_spread()
+        for c in sorted(cooling, key=lambda c: -self.classes[c].unit()):
+            self._enter(self.classes[c])
         while cooling:
             for c in cooling:
                 state = self.classes[c]
@@ -177,13 +178,20 @@ class Annealer:
                 listen(self)
         self._count(deck, weights)
 
-    def _count(self, deck: list[_Deck], weights: Array | None) -> None:
-        """Rows that were shown again do not count again."""
-        for cards, state in zip(deck, self.classes, strict=True):
-            rows = cards.rows
-            total = float(len(rows) if weights is None else weights[rows].sum())
+    def weigh(self, totals: Sequence[float]) -> None:
+        """Let every class count as so much weight of samples."""
+        for state, total in zip(self.classes, totals, strict=True):
             state.weight = total - state.run.seen
         self._path = None  # class frequencies weigh its energies
+
+    def _count(self, deck: list[_Deck], weights: Array | None) -> None:
+        """Rows that were shown again do not count again."""
+        self.weigh(
+            [
+                float(len(cards.rows) if weights is None else weights[cards.rows].sum())
+                for cards in deck
+            ]
+        )
 
     def _advance(
         self,
@@ -215,9 +223,11 @@ class Annealer:
                     self._end_of_level(state)
 
     def _warmed_up(self, state: ClassAnnealer) -> None:
-        if state.unit() > 0:
+        if state.differs():
             self._enter(state)
         else:
+            if self.top is None:
+                state.check_spread()
             state.warm_up_longer()
 
     def _enter(self, state: ClassAnnealer) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from annealed import codebook as cold
 from annealed.codebook import Codebook
-from annealed.divergences import Array, BregmanDivergence
+from annealed.divergences import SMALLEST_UNIT, Array, BregmanDivergence
 from annealed.kernels import kernel_for
 from annealed.path import Split
 from annealed.schedule import Schedule
@@ -116,6 +116,15 @@ class ClassAnnealer:
             return self.mean, self.variance
         state = self.read()
         return state["mean"], state["squares"] / max(state["seen"], 1e-300)
+
+    def differs(self) -> bool:
+        """Whether the samples differ so much that it can be measured."""
+        return SMALLEST_UNIT <= self.unit() < np.inf
+
+    def check_spread(self) -> None:
+        """Raise ValueError if samples differ, but too little to be measured."""
+        state = self.run.state()
+        self.divergence.check_spread(self.unit(), state["lowest"], state["highest"])
 
     def spread(self) -> float:
         """Delta_S of the paper: the longest edge of the box around the warm-up samples."""

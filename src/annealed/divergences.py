@@ -19,6 +19,10 @@ Function = Callable[[Array], Array]
 # Codevectors stay this far inside the domain, relative to the mean of the feature: close enough
 # to the boundary to represent "almost always zero", far enough for log mu to be finite.
 BOUNDARY_FLOOR = 1e-6
+# Samples may be this large, and their unit of temperature this small: variances are told from chance
+# by fourth powers, which then stay within what a double can hold (1e-308 to 1e308).
+LARGEST = 1e70
+SMALLEST_UNIT = 1e-140
 
 
 class BregmanDivergence:
@@ -164,14 +168,33 @@ class BregmanDivergence:
         self._check_interval(X, names)
         self._check_convexity(np.asarray(X[:256], dtype=float))
 
+    def _check_size(self, X: NDArray[Any], names: Sequence[str] | None) -> None:
+        if X.dtype == np.float32 or (X.max() <= LARGEST and X.min() >= -LARGEST):
+            return
+        row, j = np.unravel_index(np.argmax(np.abs(X)), X.shape)
+        raise ValueError(
+            f"{_column(int(j), names)} holds {X[row, j]:g} in row {row}: beyond {LARGEST:g} powers "
+            "of a value overflow. Divide that column by a constant."
+        )
+
+    def check_spread(self, unit: float, lowest: Array, highest: Array) -> None:
+        """Raise ValueError if samples differ, but too little for a `unit` to be measured."""
+        spread = float(np.max(highest - lowest, initial=0.0))
+        if spread > 0 and not SMALLEST_UNIT <= unit < np.inf:
+            raise ValueError(
+                f"the samples differ, but by no more than {spread:g}, and powers of such "
+                "differences cannot be told from zero. Multiply the data by a constant."
+            )
+
     def _check_interval(self, X: NDArray[Any], names: Sequence[str] | None) -> None:
+        self._check_size(X, names)
         lowest, highest = X.min(axis=0), X.max(axis=0)
         below = lowest < self.low if self.closed else lowest <= self.low
         above = highest > self.high if self.closed else highest >= self.high
         for bad, extreme in ((below, lowest), (above, highest)):
             if bad.any():
                 j = int(np.argmax(bad))
-                name = f"column {j}" if names is None else f"column {j} ({names[j]!r})"
+                name = _column(j, names)
                 lead = "Negative values in data: " if self.low == 0 and extreme[j] < 0 else ""
                 raise ValueError(
                     f"{lead}{name} holds {extreme[j]:g}, outside the domain of the {self.name} "
@@ -257,6 +280,10 @@ class BregmanDivergence:
         return np.where(variance > 0, self.hessian_diagonal(inside)[0] * variance, 0.0)
 
 
+def _column(j: int, names: Sequence[str] | None) -> str:
+    return f"column {j}" if names is None else f"column {j} ({names[j]!r})"
+
+
 def _positive(distance: Array) -> Array:
     """Distances to the boundary, with a typical one where a column never leaves it."""
     positive = distance[distance > 0]
@@ -305,7 +332,8 @@ class SquaredEuclidean(Separable):
         super().__init__("squared_euclidean", "squared_euclidean", -np.inf, np.inf)
 
     def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
-        """Any finite row is welcome."""
+        """Raise ValueError if a value is too large to be squared."""
+        self._check_size(X, names)
 
     def phi(self, X: Array) -> Array:
         return np.asarray((X**2).sum(axis=1))

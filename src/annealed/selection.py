@@ -3,7 +3,9 @@
 Parts of the rows are held out in turn. On the rest the classes are annealed anew, and candidates
 (a number of codevectors, and what fine-tuning fits) are fine-tuned and tested on the part held out
 as they go. Most are given up early: whoever is behind after a few steps is not followed further
-(successive halving, Jamieson and Talwalkar 2016). What wins is repeated on all rows.
+(successive halving, Jamieson and Talwalkar 2016). What wins is repeated on all rows. That is
+another annealing, which may end in another solution: it is compared with the models that were
+tested, and where it falls behind them one of them answers instead.
 
 Zero steps of fine-tuning is one of the answers: what is worse on the parts held out than the best
 level as annealed is never kept.
@@ -55,6 +57,10 @@ MOST_STEPS = 1536
 # Rows are put in random order in blocks of at least, and remembered for at most so many places.
 SHUFFLED_AT_LEAST = 4096
 SHUFFLED_AT_MOST = 1_000_000
+# The model repeated on all rows is compared with those tested on at most so many rows that both have
+# learnt. It may be worse by so many standard errors: chance alone goes beyond them once in 700.
+COMPARED_ROWS = 4000
+STANDARD_ERRORS = 3.0
 # Numbers of a test's answers that are kept to calibrate by.
 CALIBRATED_NUMBERS = 100_000
 
@@ -172,7 +178,7 @@ class Course:
         rng: np.random.Generator,
         method: type[Tuning] | None,
     ) -> None:
-        self.divergence, self.path = annealer.divergence, path
+        self.annealer, self.divergence, self.path = annealer, annealer.divergence, path
         self.method = method or SoftTuning  # of which nothing but the start is then asked
         self.geometry: Geometry = annealer.geometry()
         self.lesson, self.emphasis = lesson, emphasis
@@ -184,12 +190,17 @@ class Course:
         self._few = np.asarray(lesson.X[few], dtype=float), lesson.classes[few]
         self._started: dict[int, TunedModel] = {}
 
-    def start(self, K: int) -> TunedModel:
-        """The level with K codevectors, or as close as the path comes, at a fitting temperature."""
+    def level(self, K: int) -> Level:
+        """The level with K codevectors, or as close as the path comes."""
         first, last = self.path[0].n_codevectors, self.path[-1].n_codevectors
-        K = min(max(K, first), last)
+        return self.path.codebook(min(max(K, first), last))
+
+    def start(self, K: int) -> TunedModel:
+        """That level at a fitting temperature."""
+        level = self.level(K)
+        K = level.n_codevectors
         if K not in self._started:
-            model = as_annealed(self.path.codebook(K), self.lesson.log_prior)
+            model = as_annealed(level, self.lesson.log_prior)
             self._started[K] = tempered(model, self.divergence, *self._few)
         return self._started[K]
 
@@ -204,6 +215,53 @@ class Course:
         lesson = self.lesson
         for order, at, stop in self.shuffled.between(begin * BATCH, end * BATCH):
             tuning.learn(lesson.X, order, lesson.classes, self.emphasis, at, stop)
+
+
+class Repeat:
+    """A candidate learnt once more, from the rows of a course."""
+
+    def __init__(self, course: Course, K: int, fits: Fits, steps: int) -> None:
+        self.course, self.start = course, course.start(K)
+        self.level = course.level(K)
+        self.tuning: Tuning | None = None
+        if steps:
+            self.tuning = course.tuning(K, fits)
+            course.tune(self.tuning, 0, steps)
+
+    @property
+    def tempering(self) -> float:
+        """T at which the level as annealed predicts best, over its own."""
+        return float(self.start.level.temperature / self.level.temperature)
+
+    def gains(self, rows: Integers) -> Array:
+        """What each of some rows adds to the default score: right or not, less half its loss."""
+        lesson, course = self.course.lesson, self.course
+        X, n = lesson.X[rows], len(lesson.log_prior)
+        if self.tuning is None:
+            answers = self.start.posterior(course.divergence, X, n)
+        else:
+            answers = self.tuning.answers(X)
+        return per_row(answers, lesson.classes[rows])
+
+
+def falls_behind(new: Repeat, tested: list[Repeat], rng: np.random.Generator) -> bool:
+    """Whether a model does worse than those that were tested, on rows that it and they learnt."""
+    lesson = new.course.lesson
+    difference, counts = np.zeros(len(lesson.X)), np.zeros(len(lesson.X))
+    for old in tested:
+        rows = old.course.shuffled.rows
+        most = COMPARED_ROWS // len(tested)
+        if len(rows) > most:
+            rows = rng.choice(rows, most, replace=False)
+        difference[rows] += new.gains(rows) - old.gains(rows)
+        counts[rows] += 1
+    seen = counts > 0
+    weight = lesson.emphasis[seen]
+    weight = weight / weight.sum()
+    gain = difference[seen] / counts[seen]
+    mean = float(weight @ gain)
+    error = float(np.sqrt(weight**2 @ (gain - mean) ** 2))
+    return mean < -STANDARD_ERRORS * error
 
 
 class Exam(NamedTuple):
@@ -274,6 +332,18 @@ class Contestant:
         return Candidate(self.K, *self.fits, test.steps, test.score, test.accuracy, test.log_loss)
 
 
+def right_and_loss(answers: Array, classes: Classes) -> tuple[NDArray[np.bool_], Array]:
+    """Whether each row's likeliest class is its own, and its log loss."""
+    own = answers[np.arange(len(answers)), classes]
+    return answers.argmax(axis=1) == classes, -np.log(np.maximum(own, 1e-9))
+
+
+def per_row(answers: Array, classes: Classes) -> Array:
+    """What each row adds to the default score."""
+    right, loss = right_and_loss(answers, classes)
+    return right - 0.5 * loss
+
+
 class Judge:
     """Scores answers on the rows held out.
 
@@ -287,10 +357,9 @@ class Judge:
 
     def __call__(self, answers: Array) -> tuple[float, float, float]:
         """Score, accuracy, log loss."""
-        own = answers[np.arange(len(answers)), self.classes]
-        right = answers.argmax(axis=1) == self.classes
+        right, losses = right_and_loss(answers, self.classes)
         accuracy = float((right * self.emphasis).mean())
-        loss = float((-np.log(np.maximum(own, 1e-9)) * self.emphasis).mean())
+        loss = float((losses * self.emphasis).mean())
         if self.score is None:
             return accuracy - 0.5 * loss, accuracy, loss
         # Many scores know few values: among equals the surer model.
@@ -328,10 +397,11 @@ class Judge:
 class Selection:
     """The outcome, and everything that was tried.
 
-    ``tuning`` can go on; it is None where ``level`` as annealed did best, to be read at its own
+    ``annealer`` is the one ``level`` comes from: that of all rows, or one that was tested. ``tuning`` can go on; it is None where ``level`` as annealed did best, to be read at its own
     temperature times ``tempering``. ``calibration`` is a power of the posterior.
     """
 
+    annealer: Annealer
     level: Level
     tuning: Tuning | None
     tempering: float
@@ -408,24 +478,39 @@ def select(
     everything = (
         np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
     )
-    course = Course(annealer, path, lesson, emphasis, everything, rng, method)
-    level = path.codebook(chosen.n_codevectors)
-    tuning = None
-    if chosen.steps:
-        tuning = course.tuning(chosen.n_codevectors, winner.fits)
-        learnt = np.mean([len(exam.course.shuffled.rows) for exam in exams])
-        course.tune(tuning, 0, round(chosen.steps * len(everything) / learnt))
+    tested_models = [Repeat(exam.course, winner.K, winner.fits, chosen.steps) for exam in exams]
+    learnt = np.mean([len(exam.course.shuffled.rows) for exam in exams])
+    longer = round(chosen.steps * len(everything) / learnt)
+
+    def on_all_rows(source: Annealer) -> Repeat:
+        course = Course(source, source.path(), lesson, emphasis, everything, rng, method)
+        return Repeat(course, winner.K, winner.fits, longer)
+
+    final = on_all_rows(annealer)
+    if falls_behind(final, tested_models, rng):
+        best = max(tested_models, key=lambda model: _mean_gain(model))
+        best.course.annealer.weigh([state.total_weight for state in annealer.classes])
+        final = on_all_rows(best.course.annealer)
+        if falls_behind(final, tested_models, rng):
+            final = best
     return Selection(
-        level=level,
-        tuning=tuning,
-        tempering=course.start(chosen.n_codevectors).level.temperature / level.temperature,
+        annealer=final.course.annealer,
+        level=final.level,
+        tuning=final.tuning,
+        tempering=final.tempering,
         calibration=judge.calibration(winner.best(annealed)[1].answers),
         chosen=chosen,
         candidates=tuple(
             chosen if contestant is winner else contestant.candidate() for contestant in contestants
         ),
-        level_scores=[_level_score(level, exams, judge) for level in path],
+        level_scores=[_level_score(level, exams, judge) for level in final.course.path],
     )
+
+
+def _mean_gain(model: Repeat) -> float:
+    """Mean score of a model on rows it has learnt."""
+    rows, emphasis = model.course.shuffled.rows[:COMPARED_ROWS], model.course.lesson.emphasis
+    return float(np.average(model.gains(rows), weights=emphasis[rows]))
 
 
 def _level_score(level: Level, exams: list[Exam], judge: Judge) -> float:

@@ -103,6 +103,7 @@ class BatchAnnealer:
         data = _Data(X, weights, self.divergence)
         self.covariance = data.covariance()
         unit = data.unit()
+        self.divergence.check_spread(unit, data.X.min(axis=0), data.X.max(axis=0))
         T = 1.25 * unit if self.schedule.T_max is None else self.schedule.T_max
         book = cold.single(data.clipped(data.mean), np.zeros(len(data.mean)))
         if not unit > 0:  # identical rows: nothing to anneal, one codevector without temperature

@@ -270,7 +270,11 @@ def _spread_out(
     moved inside first, where divergences from them are finite.
     """
     kernel = kernel_for(divergence)
-    low, high = divergence.bounds(np.average(rows, axis=0, weights=w))
+    mean = np.average(rows, axis=0, weights=w)
+    variance = np.average((rows - mean) ** 2, axis=0, weights=w)
+    unit = divergence.unit(mean, variance)
+    divergence.check_spread(unit, rows.min(axis=0), rows.max(axis=0))
+    low, high = divergence.bounds(mean)
     inside = np.clip(rows, low, high)
     chosen = [int(rng.choice(len(rows), p=w / w.sum()))]
     nearest = np.full(len(rows), np.inf)

@@ -249,6 +249,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                 self._scores: list[float] | None = self._level_scores(rows, index, rng)
             else:
                 self._scores = selection.level_scores
+                self._annealer = annealer = selection.annealer
                 if selection.tuning is None:
                     annealer.track(selection.level)
                 self._tutor = Tutor.graduated(self._lessons, selection, annealer, self._log_prior())

@@ -358,10 +358,16 @@ class StreamingEstimator(AnnealingEstimator):
 
     def _weigh(self, labels: NDArray[Any] | None, weights: Array) -> None:
         """Let every class weigh as much as the samples its codevectors stand for."""
-        for c, state in enumerate(self._annealer.classes):
-            mine = slice(None) if labels is None else labels == self._label_of_class(c)
-            state.weight += float(weights[mine].sum()) - state.total_weight
-        self._annealer._path = None
+        self._annealer.weigh(
+            [
+                float(
+                    weights[
+                        slice(None) if labels is None else labels == self._label_of_class(c)
+                    ].sum()
+                )
+                for c in range(len(self._annealer.classes))
+            ]
+        )
 
     def _label_of_class(self, c: int) -> Any:
         return None

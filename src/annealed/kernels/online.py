@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.divergences import Array, BregmanDivergence
+from annealed.divergences import LARGEST, Array, BregmanDivergence
 
 
 def _fastest_core() -> Any:
@@ -115,7 +115,7 @@ def ordinary(divergence: BregmanDivergence, keys: tuple[Any, ...] | None) -> Any
     """
     if divergence.simplex:
         return None
-    return _core.Ordinary(keys, divergence.low, divergence.high)
+    return _core.Ordinary(keys, max(divergence.low, -LARGEST), min(divergence.high, LARGEST))
 
 
 def begin_soft(

@@ -389,12 +389,11 @@ def divergences(
 
 
 def _exponent(d: Array, log_weight: Array, T: float) -> Array:
-    """log_weight - d/T, or at T = 0 zero for the nearest and -inf for the rest."""
+    """log_weight - d/T, or at T = 0 log_weight for the nearest and -inf for the rest."""
     if T > 0:
         return log_weight - d / T
-    exponent = np.full_like(d, -np.inf)
-    exponent[np.arange(len(d)), d.argmin(axis=1)] = 0.0
-    return exponent
+    possible = np.where(log_weight > -np.inf, d, np.inf)
+    return np.where(possible == possible.min(axis=1, keepdims=True), log_weight, -np.inf)
 
 
 def assign(
