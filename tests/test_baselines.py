@@ -379,7 +379,6 @@ def test_errors_say_what_is_wrong(blobs):
         with pytest.raises(ValueError, match=words):
             LVQClassifier(**change).fit(X, y)
     for change, words in (
-        ({"n_clusters": 40}, "raise K_max"),
         ({"T_max": 1.0, "T_min": 2.0}, "hot to cold"),
         ({"tol": 0.0}, "tol"),
     ):

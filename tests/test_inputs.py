@@ -20,7 +20,7 @@ from predicates import same_model, valid_model
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from annealed import Mahalanobis, ODAClassifier, ODAClustering
+from annealed import DeterministicAnnealing, Mahalanobis, ODAClassifier, ODAClustering
 
 BOTH = pytest.mark.parametrize("kind", ["clustering", "classifier"])
 VERBS = pytest.mark.parametrize("verb", ["fit", "partial_fit"])
@@ -192,6 +192,49 @@ def test_huge_and_tiny_scales_work(kind, blobs):
         est = learn(make(kind), "fit", X * scale, y)
         assert valid_model(est)
         assert len(est.path_[-1].codevectors) > 3
+
+
+@BOTH
+@VERBS
+@pytest.mark.parametrize("scale, words", [(1e150, "overflow"), (1e-200, "Multiply the data")])
+def test_scales_that_powers_cannot_hold_are_refused(kind, verb, scale, words, blobs):
+    X, y = blobs
+    with pytest.raises(ValueError, match=words):
+        learn(make(kind), verb, np.tile(X.astype(float) * scale, (4, 1)), np.tile(y, 4))
+
+
+@BOTH
+def test_a_huge_sample_is_refused_and_changes_nothing(kind, blobs):
+    est = learn(make(kind), "partial_fit", *blobs)
+    x = np.full(est.n_features_in_, 1e200)
+    before = pickle.dumps(est)
+    for call in (lambda: est.predict(x[None]), lambda: est.learn_one(x, 0)):
+        with pytest.raises(ValueError, match="1e\\+200"):
+            call()
+    assert pickle.dumps(est) == before
+
+
+def test_rows_that_differ_by_rounding_alone_are_one_cluster():
+    rows = np.random.default_rng(0).random((300, 1)) * np.full((1, 6), 1 / 6)
+    rows /= rows.sum(axis=1, keepdims=True)
+    assert np.ptp(rows, axis=0).max() > 0
+    with pytest.warns(ConvergenceWarning, match="identical"):
+        model = ODAClustering(divergence="kullback_leibler", random_state=0).fit(rows)
+    assert model.n_clusters_ == 1
+
+
+def test_rows_on_a_line_in_many_dimensions_raise_no_warning():
+    line = np.random.default_rng(0).random((300, 1)) * np.ones((1, 6)) / 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        ODAClustering(random_state=0).fit(line)
+
+
+def test_a_given_number_of_clusters_raises_K_max():
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    model = ODAClustering(120, K_max=100, samples_per_codevector=5, random_state=0).fit(X)
+    assert model.n_clusters_ == 120 and len(set(model.labels_.tolist())) <= 120
+    assert DeterministicAnnealing(8, K_max=4).fit(X[:200]).n_clusters_ == 8
 
 
 # -- inputs are read, never written ---------------------------------------------------------------

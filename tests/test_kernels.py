@@ -210,3 +210,20 @@ def test_baseline_and_avx2_builds_agree():
             core.learn([run], X, None, None, None, 0, 300)
             states.append(run.state())
         np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_at_temperature_zero_equally_near_codevectors_share_by_their_weights(name):
+    rng = np.random.default_rng(0)
+    divergence = divergence_for(name, rng, 3)
+    mu = rng.dirichlet(np.ones(3), size=4)  # inside every domain
+    mu = np.concatenate([mu, mu[:1], mu[1:2]])  # 4 is where 0 is, 5 where 1 is
+    log_weight = np.array([*np.log([0.3, 0.1, 0.2, 0.1, 0.3]), -np.inf])  # the last is impossible
+    group = np.array([0, 1, 2, 3, 4, 5])
+    X = np.ascontiguousarray(mu[:4])
+    for kernel in (online, reference):
+        shares, _, _ = kernel.associate(divergence, X, mu, log_weight, 0.0, group, 6)
+        np.testing.assert_allclose(shares[0], [0.5, 0, 0, 0, 0.5, 0])
+        np.testing.assert_array_equal(shares[1], [0, 1, 0, 0, 0, 0])
+        labels = kernel.assign(divergence, X, mu, log_weight, 0.0)
+        np.testing.assert_array_equal(labels, [0, 1, 2, 3])

@@ -246,3 +246,53 @@ def test_mahalanobis_and_custom_divergences_cut_their_streams_too():
         blank = ODAClustering(3, divergence=divergence, samples_per_codevector=10)
         models = [fed(deepcopy(blank), X, cuts, reads=True) for cuts in ([], [1, 50, 51, 400])]
         np.testing.assert_array_equal(models[0].codevectors_, models[1].codevectors_)
+
+
+# -- the number of clusters ----------------------------------------------------------------------
+
+
+def test_a_stream_has_one_cluster_until_it_is_known_how_many():
+    X, _ = make_blobs(70_000, centers=8, cluster_std=0.4, random_state=0)
+    model = ODAClustering(random_state=0)
+    known = []
+    for rows in np.split(X, 14):
+        model.partial_fit(rows)
+        known.append((model.n_clusters_, np.isnan(model.n_clusters_margin_)))
+        assert len(model.cluster_centers_) == model.n_clusters_ == len(model.weights_)
+        assert model.predict_proba(rows[:2]).shape == (2, model.n_clusters_)
+        assert len(model.predict_proba_one(rows[0])) == model.n_clusters_
+    assert known[0] == (1, True) and known[-1] == (8, False)
+    assert known == sorted(known, key=lambda k: k[0])  # once, and for good
+    model.reheat()
+    assert np.isnan(model.n_clusters_margin_)
+    for rows in np.split(X[:20_000], 10):  # meanwhile no more than were known before
+        assert model.partial_fit(rows).n_clusters_ <= 8
+
+
+def test_choosing_the_number_of_clusters_is_no_drift():
+    # Distances to 8 codevectors are longer than to the 50 the ladder ended with.
+    X, _ = make_blobs(100_000, centers=8, cluster_std=0.4, random_state=2)
+    model = ODAClustering(drift_detector="auto", random_state=0).partial_fit(X)
+    assert model.n_clusters_ == 8 and model.n_clusters_margin_ > 0
+
+
+# -- one thread learns, another reads ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "score", "score_samples"])
+def test_reading_sees_one_model_while_another_thread_learns(method, monkeypatch):
+    X, _ = make_blobs(9000, centers=8, cluster_std=0.4, random_state=0)
+    model = ODAClustering(None, random_state=0).partial_fit(X[:2000])
+    wanted = getattr(deepcopy(model), method)(X[:5])
+    current = ODAClustering._model
+
+    def learns_meanwhile(self):  # what another thread does between two looks at the model
+        level = current.fget(self)
+        monkeypatch.setattr(ODAClustering, "_model", current)
+        model.partial_fit(X)
+        return level
+
+    monkeypatch.setattr(ODAClustering, "_model", property(learns_meanwhile))
+    K = len(model._annealer.model().weights)
+    np.testing.assert_array_equal(getattr(model, method)(X[:5]), wanted)
+    assert len(model.codevectors_) > K

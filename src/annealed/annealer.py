@@ -432,6 +432,19 @@ class Annealer:
             T = self.temperature(max(state.newest() for state in cooling))
         return self._level_of([state.current() for state in self.classes], T)
 
+    def coarse(self, most: int) -> Level:
+        """The coldest level with at most so many codevectors, of one class."""
+        state = self.classes[0]
+        book = state.current()
+        if len(book) <= most:
+            return self.model()
+        small = [rung for rung, level in state.levels.items() if len(level.book) <= most]
+        if small:
+            return self._level_of([state.levels[max(small)].book], self.temperature(max(small)))
+        # It split on its first level: all samples as one.
+        one = cold.single(np.clip(book.rho @ book.mu, state.low, state.high), np.zeros(self.d))
+        return self._level_of([one], self.temperature(state.first_rung))
+
     def _level_of(self, books: list[Codebook], T: float) -> Level:
         sizes = [len(book) for book in books]
         return Level(

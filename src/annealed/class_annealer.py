@@ -118,8 +118,12 @@ class ClassAnnealer:
         return state["mean"], state["squares"] / max(state["seen"], 1e-300)
 
     def differs(self) -> bool:
-        """Whether the samples differ so much that it can be measured."""
-        return SMALLEST_UNIT <= self.unit() < np.inf
+        """Whether the samples differ, by more than rounding and so much that it can be measured."""
+        state = self.run.state()
+        lowest, highest = state["lowest"], state["highest"]
+        rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(lowest), np.abs(highest))
+        beyond = bool((highest - lowest > rounding).any())
+        return beyond and SMALLEST_UNIT <= self.unit() < np.inf
 
     def check_spread(self) -> None:
         """Raise ValueError if samples differ, but too little to be measured."""

@@ -138,10 +138,12 @@ def split(
     children = side_by_side(parents, _inside(parents.mu, step, low, high))
     # A child splits next along the same axis again or across it: start between the two, with
     # "across" the direction the last power-iteration step turned to.
-    axis = np.repeat(parents.axis + _turned_to(parents, Ha, norm[:, None], divergence), 2, axis=0)
+    axis = parents.axis + _turned_to(parents, Ha, norm[:, None], divergence)
+    length = np.sqrt((axis**2).sum(axis=1, keepdims=True))
+    axis = np.where(length > 0, axis / np.where(length > 0, length, 1.0), parents.axis)
     children = replace(
         children,
-        axis=axis / np.sqrt((axis**2).sum(axis=1, keepdims=True)),
+        axis=np.repeat(axis, 2, axis=0),
         critical=np.full(len(children), np.nan),
         error=np.full(len(children), np.nan),
         mass=np.zeros(len(children)),

@@ -19,8 +19,8 @@ Function = Callable[[Array], Array]
 # Codevectors stay this far inside the domain, relative to the mean of the feature: close enough
 # to the boundary to represent "almost always zero", far enough for log mu to be finite.
 BOUNDARY_FLOOR = 1e-6
-# Samples may be this large, and their unit of temperature this small: variances are told from chance
-# by fourth powers, which then stay within what a double can hold (1e-308 to 1e308).
+# Samples may be this large, and their unit of temperature this small: variances are told from
+# chance by fourth powers, which then stay within what a double can hold (1e-308 to 1e308).
 LARGEST = 1e70
 SMALLEST_UNIT = 1e-140
 

@@ -43,6 +43,11 @@ class Schedule:
             return self.K_max
         return min(self.K_max, self.growth * self.wanted + 4)
 
+    def towards(self, K: int, growth: int = 2) -> Schedule:
+        """The same on the way to a given number of codevectors, for which K_max makes room."""
+        K_max = self.K_max if K <= self.K_max else 2 * K + 4
+        return replace(self, wanted=K, growth=growth, K_max=K_max)
+
 
 def in_paper_units(schedule: Schedule, scale: float) -> Schedule:
     """The paper's "Parameters": everything but gamma and epsilon_r in multiples of Delta_S d."""

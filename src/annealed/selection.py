@@ -57,8 +57,8 @@ MOST_STEPS = 1536
 # Rows are put in random order in blocks of at least, and remembered for at most so many places.
 SHUFFLED_AT_LEAST = 4096
 SHUFFLED_AT_MOST = 1_000_000
-# The model repeated on all rows is compared with those tested on at most so many rows that both have
-# learnt. It may be worse by so many standard errors: chance alone goes beyond them once in 700.
+# The model repeated on all rows is compared with those tested on at most so many rows that both
+# have learnt. It may be worse by so many standard errors: chance alone exceeds them once in 700.
 COMPARED_ROWS = 4000
 STANDARD_ERRORS = 3.0
 # Numbers of a test's answers that are kept to calibrate by.
@@ -397,7 +397,8 @@ class Judge:
 class Selection:
     """The outcome, and everything that was tried.
 
-    ``annealer`` is the one ``level`` comes from: that of all rows, or one that was tested. ``tuning`` can go on; it is None where ``level`` as annealed did best, to be read at its own
+    ``annealer`` is the one ``level`` comes from: that of all rows, or one that was tested.
+    ``tuning`` can go on; it is None where ``level`` as annealed did best, to be read at its own
     temperature times ``tempering``. ``calibration`` is a power of the posterior.
     """
 
@@ -488,7 +489,7 @@ def select(
 
     final = on_all_rows(annealer)
     if falls_behind(final, tested_models, rng):
-        best = max(tested_models, key=lambda model: _mean_gain(model))
+        best = max(tested_models, key=_mean_gain)
         best.course.annealer.weigh([state.total_weight for state in annealer.classes])
         final = on_all_rows(best.course.annealer)
         if falls_behind(final, tested_models, rng):

@@ -140,16 +140,12 @@ class DeterministicAnnealing(ClusterReader):
         check_parameters(type(self).__name__, vars(self), self._rules)
         check_random_state(self.random_state)
         T_max, T_min = self._checked_temperatures()
-        wanted = None
-        if not isinstance(self.n_clusters, str) and self.n_clusters is not None:
-            wanted = int(self.n_clusters)
-            if wanted > self.K_max:
-                raise ValueError(
-                    f"n_clusters={wanted} is more than K_max={self.K_max}: raise K_max"
-                )
-        return get_divergence(self.divergence), Schedule(
-            T_max=T_max, T_min=T_min, gamma=float(self.gamma), K_max=int(self.K_max), wanted=wanted
+        schedule = Schedule(
+            T_max=T_max, T_min=T_min, gamma=float(self.gamma), K_max=int(self.K_max)
         )
+        if not isinstance(self.n_clusters, str) and self.n_clusters is not None:
+            schedule = schedule.towards(int(self.n_clusters))
+        return get_divergence(self.divergence), schedule
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:

@@ -37,7 +37,6 @@ from annealed.estimators.parameters import (
     step_pair,
     whole,
 )
-from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
 from annealed.plots.sketch import sketch_bifurcation
 from annealed.schedule import Schedule
@@ -288,30 +287,10 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
 
     # -- reading -------------------------------------------------------------------------------
 
-    def _associate(
-        self,
-        rows: NDArray[Any],
-        log_weight: Array,
-        group: NDArray[np.int64],
-        groups: int,
-        T: float | None = None,
-    ) -> tuple[Array, Array, Array]:
-        divergence, model = self._annealer.divergence, self._model
-        T = model.temperature if T is None else T
-        result: tuple[Array, Array, Array] = kernel_for(divergence).associate(
-            divergence, rows, model.codevectors, log_weight, T, group, groups
-        )
-        return result
-
-    def _density_temperature(self) -> float:
-        """T of the mixture density: the model's, or where a polish started from."""
-        T = self._model.temperature or self._annealer.model().temperature
-        if not T > 0:
-            raise ValueError("a model of identical samples (temperature 0) has no density")
-        return T
-
     def _log_density(self, log_total: Array, T: float) -> Array:
         """log sum w exp(-d/T), less the log of its integral where that is known in closed form."""
+        if not T > 0:
+            raise ValueError("a model of identical samples (temperature 0) has no density")
         divergence, d = self._annealer.divergence, self.n_features_in_
         if divergence.kernel != "squared_euclidean":
             return log_total

@@ -22,6 +22,7 @@ from annealed.estimators.annealing import (
     mean_one,
     names_of,
 )
+from annealed.estimators.codevectors import consistent
 from annealed.estimators.followers import followed
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, Quick, Sample, StreamingEstimator
@@ -56,6 +57,7 @@ class Replies(ClassifierMixin, BaseEstimator):
     def __init__(self, classes_: Labels, posterior: Array) -> None:
         self.classes_, self.posterior = classes_, posterior
 
+    @consistent
     def predict_proba(self, X: ArrayLike) -> Array:
         """The posteriors."""
         return self.posterior
@@ -130,7 +132,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         fine-tuning, score, accuracy, log loss. In a stream they appear when the race between them
         is over, 2000 samples after the coldest level.
     chosen_ : annealed.selection.Candidate or None
-        The one of them that predicts (not of a model from `at`, which is as annealed).
+        The one of them that predicts (not of a model from `at`, which is as annealed). Its score,
+        accuracy and log loss are estimates from rows held out, and those of the best of many: a
+        little better than fresh rows will be. The model itself has learnt all rows; where that
+        came out worse than what was tested, by more than chance allows, what was tested predicts.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -697,6 +702,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         posterior[:, place] = tuned.posterior(self._annealer.divergence, rows, len(place))
         return posterior
 
+    @consistent
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every codevector, features weighed by their relevances."""
         rows = self._rows_to_read(X)
@@ -711,16 +717,19 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         model = self._model
         return model if self._tuned is None else self._annealer.path().codebook(len(model.weights))
 
+    @consistent
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities in the order of ``classes_``, shape (n_samples, n_classes)."""
         return self._posterior_of(self._rows_to_read(X))
 
+    @consistent
     def predict(self, X: ArrayLike) -> Labels:
         """The likeliest class of every row: always the argmax of `predict_proba`."""
         likeliest = self.predict_proba(X).argmax(axis=1)
         labels: Labels = self.classes_[likeliest]
         return labels
 
+    @consistent
     def score_samples(self, X: ArrayLike) -> Array:
         """Log density of every row under the mixture of all classes.
 
@@ -732,8 +741,6 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         rows = self._rows_to_read(X)
         level = self._annealed_level()
         T = level.temperature
-        if not T > 0:
-            raise ValueError("a model of identical samples (temperature 0) has no density")
         log_weight = as_annealed(level, self._log_prior()).bias
         divergence = self._annealer.divergence
         log_total = kernel_for(divergence).associate(

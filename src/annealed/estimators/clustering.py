@@ -22,6 +22,7 @@ from annealed.estimators.annealing import (
     checked_weights,
     mean_one,
 )
+from annealed.estimators.codevectors import consistent
 from annealed.estimators.followers import followed
 from annealed.estimators.parameters import one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, Quick, Sample, StreamingEstimator
@@ -48,6 +49,8 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     def persistence_(self) -> Persistence | None:
         """Plateaus of every K beside those of structureless data, once "auto" has chosen."""
         check_is_fitted(self)
+        if self._annealer.chosen is None:
+            return None
         return getattr(self._annealer.choose, "persistence", None)
 
     @property
@@ -55,38 +58,36 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         """How far the plateau of the chosen K stands above the bar, in log T."""
         return np.nan if self.persistence_ is None else self.persistence_.margin
 
-    def _log_weight(self) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(self._model.weights)
-
     def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         divergence, model = self._annealer.divergence, self._model
         labels: NDArray[np.int64] = kernel_for(divergence).assign(
-            divergence, rows, model.codevectors, self._log_weight(), model.temperature
+            divergence, rows, model.codevectors, log_weight(model), model.temperature
         )
         return labels
 
+    @consistent
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Index of the likeliest codevector of every row (the nearest after a polish)."""
         return self._assign(self._rows_to_read(X))
 
+    @consistent
     def predict_proba(self, X: ArrayLike) -> Array:
         """Associations p(mu_i | x), shape (n_samples, n_clusters_)."""
         return self._associate_codevectors(self._rows_to_read(X))
 
     def _associate_codevectors(self, rows: NDArray[Any]) -> Array:
-        return self._associate(
-            rows, self._log_weight(), np.arange(self.n_clusters_), self.n_clusters_
-        )[0]
+        model = self._model
+        return self._associate(rows, model, np.arange(model.n_codevectors))[0]
 
+    @consistent
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean distortion E[sum_i p(mu_i | x) d(x, mu_i)] of the rows."""
-        rows = self._rows_to_read(X)
+        rows, model = self._rows_to_read(X), self._model
         weights = checked_weights(sample_weight, len(rows))
-        one_group = np.zeros(self.n_clusters_, dtype=np.int64)
-        distortion = self._associate(rows, self._log_weight(), one_group, 1)[2]
+        distortion = self._associate(rows, model, one_group(model))[2]
         return -float(np.average(distortion, weights=weights))
 
+    @consistent
     def score_samples(self, X: ArrayLike) -> Array:
         """Log density of every row under the Gibbs mixture sum_i rho_i exp(-d(x, mu_i)/T).
 
@@ -95,11 +96,31 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         depends on mu and has no closed form; it is left out, so values compare samples under one
         model, not models with each other. After a polish T is that of the level it started from.
         """
-        rows = self._rows_to_read(X)
-        one_group = np.zeros(self.n_clusters_, dtype=np.int64)
-        T = self._density_temperature()
-        log_total = self._associate(rows, self._log_weight(), one_group, 1, T)[1]
+        rows, model = self._rows_to_read(X), self._model
+        T = model.temperature or self._annealer.model().temperature
+        log_total = self._associate(rows, model, one_group(model), T)[1]
         return self._log_density(log_total, T)
+
+    def _associate(
+        self, rows: NDArray[Any], model: Level, group: NDArray[np.int64], T: float | None = None
+    ) -> tuple[Array, Array, Array]:
+        divergence = self._annealer.divergence
+        T = model.temperature if T is None else T
+        result: tuple[Array, Array, Array] = kernel_for(divergence).associate(
+            divergence, rows, model.codevectors, log_weight(model), T, group, int(group.max()) + 1
+        )
+        return result
+
+
+def log_weight(model: Level) -> Array:
+    """log rho_i."""
+    with np.errstate(divide="ignore"):
+        return np.log(model.weights)
+
+
+def one_group(model: Level) -> NDArray[np.int64]:
+    """All codevectors taken together."""
+    return np.zeros(model.n_codevectors, dtype=np.int64)
 
 
 class ODAClustering(ClusterReader, StreamingEstimator):
@@ -118,7 +139,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         One of "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito",
         "logistic"; or `Mahalanobis(matrix)`; or a `BregmanDivergence` of your own.
     K_max : int, default=100
-        The most codevectors a level may have; the path ends before it would have more.
+        The most codevectors a level may have; the path ends before it would have more. A larger
+        ``n_clusters`` raises it to what the search for that many takes, twice as many.
     T_max, T_min : "auto" or float, default="auto"
         Temperatures to start and end at. "auto" takes 1.25 trace(H C), above which one codevector
         is stable for certain, and 4e-4 of that (H the Hessian of phi, C the covariance).
@@ -160,9 +182,11 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     ----------
     cluster_centers_, codevectors_ : ndarray of shape (n_clusters_, n_features)
     n_clusters_ : int
+        With "auto" it is known when the path has ended, in a stream after some tens of thousands of
+        samples. Until then it is 1, and after a reheating at most what it was before.
     n_clusters_margin_ : float
         How sure "auto" is: how far the plateau of ``n_clusters_`` stands above the bar that
-        structureless data sets, in log T (nan if the number was given, or no path has ended yet).
+        structureless data sets, in log T (nan if the number was given, or is not known yet).
     persistence_ : Persistence or None
         The plateaus behind that.
     labels_ : ndarray of shape (n_samples,)
@@ -341,9 +365,28 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         """The likeliest cluster of one sample; None before the first sample."""
         return int(self._associations(x).argmax()) if self.__sklearn_is_fitted__() else None
 
+    @property
+    def _known(self) -> int | None:
+        """While "auto" has yet to choose: the number of clusters it last knew, 1 at first."""
+        choose = self._annealer.choose
+        if not isinstance(choose, PersistentK) or self._annealer.chosen is not None:
+            return None
+        return 1 if choose.persistence is None else choose.persistence.n_clusters
+
+    @property
+    def _model(self) -> Level:
+        check_is_fitted(self)
+        known = self._known
+        if known is None or getattr(self, "_fixed", None) is not None:
+            return super()._model
+        # Levels on the way down have as many codevectors as their temperature asks for, which is
+        # not yet an answer.
+        return self._annealer.coarse(known)
+
     def _associations(self, x: Sample) -> Array:
         quick: Quick | None = self.__dict__.get("_quick")
-        if quick is not None and quick.runs and self._annealer.classes[0].tracking:
+        tracking = self._annealer.classes[0].tracking and self._known is None
+        if quick is not None and quick.runs and tracking:
             answer: Array | None = quick.runs[0].associations(x, quick.ordinary)
             if answer is not None:
                 return answer
@@ -402,6 +445,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         distances = kernel_for(divergence).divergences(divergence, rows, model.codevectors)
         return np.asarray(distances.min(axis=1))
 
+    def _comparable(self, before: Any, after: Any) -> bool:
+        # Where the number of clusters was chosen, distances to fewer codevectors are longer.
+        return bool(after.n_codevectors >= before.n_codevectors)
+
     def _reheat(self, temperature: float) -> None:
         self._annealer.reheat(temperature)
         self._polished = None
@@ -410,13 +457,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         divergence, schedule = super()._checked_schedule()
         if isinstance(self.n_clusters, str) or self.n_clusters is None:
             return divergence, schedule
-        if self.n_clusters > schedule.K_max:
-            raise ValueError(
-                f"n_clusters={self.n_clusters} is more than K_max={schedule.K_max}: raise K_max"
-            )
         # A polish chooses among the cuts of the tree, so it wants a deeper one (docs/notation.md).
-        growth = 10 if self.polish else 2
-        return divergence, replace(schedule, wanted=int(self.n_clusters), growth=growth)
+        return divergence, schedule.towards(int(self.n_clusters), 10 if self.polish else 2)
 
     def _new_annealer(
         self,

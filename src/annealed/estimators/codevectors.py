@@ -40,6 +40,22 @@ def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+def consistent(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that reads see one state of the estimator, also while another thread learns.
+
+    What learns replaces the estimator's attributes all at once (`all_or_nothing`); reading works on
+    those that were there when it began.
+    """
+
+    @functools.wraps(read)
+    def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
+        twin = object.__new__(type(self))
+        twin.__dict__ = self.__dict__.copy()
+        return read(twin, *args, **kwargs)
+
+    return reading
+
+
 class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Rows in, divergences to codevectors out.
 
@@ -117,6 +133,7 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _n_features_out(self) -> int:
         return len(self.codevectors_)
 
+    @consistent
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every codevector, shape (n_samples, K)."""
         rows = self._rows_to_read(X)

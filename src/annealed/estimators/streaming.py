@@ -193,8 +193,9 @@ class StreamingEstimator(AnnealingEstimator):
         if self.drift_detector is None:
             return None
         watch: Watch | None = getattr(self, "_watch", None)
-        if watch is not None:
-            return watch.copy()
+        return self._new_watch() if watch is None else watch.copy()
+
+    def _new_watch(self) -> Watch:
         given = self.drift_detector
         return Watch(DriftDetector() if isinstance(given, str) else given)
 
@@ -225,7 +226,10 @@ class StreamingEstimator(AnnealingEstimator):
             if watch.left == 0:
                 if watch.end_block():
                     self._alarmed()
-                watch.begin_block(self._answering())
+                answering = self._answering()
+                if watch.model is not None and not self._comparable(watch.model, answering):
+                    watch = self._watch = self._new_watch()
+                watch.begin_block(answering)
             begin = stop
 
     def _alarmed(self) -> None:
@@ -410,6 +414,10 @@ class StreamingEstimator(AnnealingEstimator):
         self, model: Any, rows: NDArray[Any], index: NDArray[np.int32] | None
     ) -> NDArray[Any]:
         """What the model gets wrong on each row."""
+
+    def _comparable(self, before: Any, after: Any) -> bool:
+        """Whether losses of the model that answered before and of the one that does now are."""
+        return True
 
     @abstractmethod
     def _reheat(self, temperature: float) -> None:
