@@ -502,9 +502,8 @@ LINES = csv_lines(3000)
 NAMES = LINES[0]
 
 
-def rotated(path, number=[0]):  # noqa: B006 - it counts
-    number[0] += 1
-    path.rename(path.with_name(f"{path.name}.{number[0]}"))
+def rotated(path):
+    path.rename(path.with_name(f"{path.name}.1"))
 
 
 def append(path, text):
