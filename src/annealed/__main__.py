@@ -11,6 +11,14 @@ import sys
 def main() -> None:
     """Start the command line, or say which extra it needs."""
     try:
+        _start()
+    except KeyboardInterrupt:  # while modules are imported; commands say it themselves
+        print("annealed: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _start() -> None:
+    try:
         from annealed import cli
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich", "click"):

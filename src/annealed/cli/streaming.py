@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annealed.cli.answers import Answers, open_answers
 from annealed.cli.application import in_options
+from annealed.cli.stream_state import StreamState
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.persistence import Checkpoint
+from annealed.persistence.container import refuse
 from annealed.tables.columns import CellError, is_missing, short_list
 from annealed.tables.files import TableError
-from annealed.tables.files.records import CSVRows, JSONRows, Records, RowError
+from annealed.tables.files.records import CSVRows, Fingerprint, JSONRows, Records, RowError
 from annealed.tables.model import TabularModel, check_domain
 from annealed.tables.targets import check_no_quantity, take_out
 
@@ -24,8 +29,16 @@ FIRST = 100
 # Rows are predicted as they come, by the model as it stood at the last multiple of this many rows,
 # and learnt when the next is reached: so what is predicted does not depend on how bytes arrive.
 BLOCK, LATER_BLOCK, LATER = 100, 1000, 10_000
+# They are learnt before that if they have as many bytes as this: a checkpoint must have room for
+# rows that wait.
+MOST_WAITING = 4 << 20
 # Rows the recent figures are about.
 RECENT = 1000
+# Parameters of the estimators that are options of the command, and cannot change on the way.
+OPTIONS = {
+    "random_state": "--seed", "divergence": "--divergence", "n_clusters": "--n-clusters",
+    "drift_detector": "--drift",
+}  # fmt: skip
 
 
 @dataclass
@@ -44,15 +57,22 @@ class Figures:
             self.recent += (mark - self.recent) / min(self.rows, RECENT)
 
 
-@dataclass(frozen=True)
-class Wish:
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
     """What was asked for.
 
-    ``name`` is what the source is called in messages, ``skip_bad`` leaves out rows that cannot be
-    read instead of stopping.
+    ``source``, ``checkpoint`` and ``predictions`` are where to read and write ("-" is standard
+    input and output), ``every`` the rows between checkpoints. With ``new_rows`` the source begins
+    where the checkpoint ended. ``skip_bad`` leaves out rows that cannot be read instead of
+    stopping.
     """
 
-    name: str
+    source: str
+    follow: bool
+    checkpoint: Path | None
+    every: int
+    new_rows: bool
+    predictions: str | None
     target: str | None
     columns: Sequence[str]
     drop: Sequence[str]
@@ -62,104 +82,209 @@ class Wish:
     seed: int
     skip_bad: bool
 
+    @property
+    def name(self) -> str:
+        """What the source is called in messages."""
+        return "standard input" if self.source == "-" else self.source
+
 
 class Rows(NamedTuple):
-    """Rows of a block: as a table, their labels, and as vectors for the model as it stands."""
+    """Rows of a block: as they came, as a table, their labels, and as vectors for the model."""
 
+    records: Records
     table: Any
     labels: NDArray[Any] | None
     vectors: NDArray[np.float64] | None
 
 
 class Session:
-    """A stream, the model it is learnt by, and its checkpoint.
+    """A stream, the model it is learnt by, its answers and its checkpoint.
+
+    It goes on from the checkpoint, if there is one.
 
     Parameters
     ----------
-    wish : Wish
-    rows : CSVRows or JSONRows
-        How records are read.
+    options : StreamOptions
     checkpoint : Checkpoint or None
-    every : int
-        Rows between checkpoints.
-    answer : callable or None
-        Handed predictions and their probabilities, in the order of the rows; None before there is
-        a model.
+        Open, if there is to be one.
     """
 
-    def __init__(
-        self,
-        wish: Wish,
-        rows: CSVRows | JSONRows,
-        checkpoint: Checkpoint | None,
-        every: int,
-        answer: Callable[[Sequence[Any], Sequence[float | None]], None] | None,
-    ) -> None:
-        self.wish, self.rows, self.checkpoint, self.every = wish, rows, checkpoint, every
-        self.answer = answer
+    def __init__(self, options: StreamOptions, checkpoint: Checkpoint | None) -> None:
+        self.options, self.checkpoint = options, checkpoint
+        self.rows: CSVRows | JSONRows | None = None  # how records are read
         self.model: TabularModel | None = None
         self.columns: list[str] = []
         self.kinds: dict[str, str] = {}
         self.consumed = 0  # records read and done with, the bad ones included
-        self.saved = 0  # of them in the checkpoint
+        self.begins = 0  # of them before the first of the source
+        self.fingerprint = Fingerprint()  # of the others
         self.bad = 0
         self.figures = Figures()
         self.waiting: list[Rows] = []  # answered, but not learnt yet
+        self.waiting_bytes = 0
         self.held = Records()  # until there are FIRST of them
         self.started = time.perf_counter()
         self.learnt = 0  # since it started
+        self.path = options.checkpoint
+        self.before = self._load()
+        if self.before is not None:
+            self._go_on_from(self.before)
+        self.to_skip = self.consumed - self.begins  # rows of the source that have been learnt
+        self.saved, self.saved_at = self._standing, self.consumed  # as the checkpoint has it
+        self.source_is_open = self.answers_are_open = False
+        self.answers: Answers | None = None
+        if options.predictions is not None:
+            written = None if self.before is None else self.before.written
+            self.answers = open_answers(options.predictions, written, self.consumed + 1, self.path)
+
+    def close(self) -> None:
+        """Be done with the file of answers."""
+        if self.answers is not None:
+            self.answers.close()
 
     # -- going on ------------------------------------------------------------------------------
 
-    def resume(self) -> int:
-        """Go on from the checkpoint, if there is one; records to skip."""
+    def _load(self) -> StreamState | None:
+        """Take the model from the checkpoint, if there is one, and say where it stands."""
         found = None if self.checkpoint is None else self.checkpoint.load()
-        if found is None:
-            return 0
+        if found is None or self.path is None:
+            return None
         self.model, extra = found
-        known = extra.get("stream")
-        if not isinstance(known, dict) or not isinstance(self.model, TabularModel):
+        state = StreamState.of(extra, self.path)
+        if not isinstance(self.model, TabularModel):
+            refuse(self.path, "it is of a stream, but its model does not learn from tables")
+        return state
+
+    def _go_on_from(self, state: StreamState) -> None:
+        assert self.path is not None and self.model is not None
+        if state.target != self.options.target:
+            made = f"with --target {state.target}" if state.target else "without --target"
             raise ValueError(
-                f"{self.checkpoint.path if self.checkpoint else ''} is a model, but no checkpoint "
-                "of a stream: give another --checkpoint"
+                f"{self.path} was made {made}; do the same, or give another --checkpoint"
             )
-        if known["target"] != self.wish.target:
-            made = f"with --target {known['target']}" if known["target"] else "without --target"
-            raise ValueError(f"the checkpoint was made {made}; do the same, or give another")
-        self.columns, self.kinds = list(known["columns"]), dict(known["kinds"])
-        self.consumed = self.saved = int(extra["consumed"])
-        self.bad = int(known["bad"])
-        self.figures = Figures(known["rows"], known["mean"], known["recent"])
-        self._check_columns()
-        if self.rows.names and set(self._wanted(self.rows.names)) != set(self.columns):
-            asked = self.wish.columns or self.wish.drop
-            if asked:
+        self._check_options(self.path, self.model.estimator)
+        self.rows, self.columns, self.kinds = state.rows, state.columns, state.kinds
+        self.consumed, self.bad = state.consumed, state.bad
+        self.begins = state.consumed if self.options.new_rows else state.begins
+        self.figures = Figures(state.scored, state.mean, state.recent)
+        records = state.pending_records(self.path)
+        if len(records):
+            try:
+                self._wait(self._read(records))
+            except (RowError, CellError, TableError):
+                refuse(self.path, "rows that wait do not fit its columns")
+
+    def _check_options(self, path: Path, old: Any) -> None:
+        """ValueError if the model in the checkpoint was made with other options."""
+        new = self._new_model().estimator
+        if type(new) is not type(old):
+            refuse(path, "its model does not fit its target")
+        for parameter, option in OPTIONS.items():
+            was, asked = (each.get_params(deep=False).get(parameter) for each in (old, new))
+            if was != asked:
+                words = " and not ".join(_in_words(option, value) for value in (was, asked))
                 raise ValueError(
-                    f"the checkpoint was made with the columns {short_list(self.columns, 12)}, and "
-                    "--columns and --drop say otherwise; leave them out, or give another checkpoint"
+                    f"{path} was made {words}; do the same, or give another --checkpoint"
                 )
-        return self.consumed
+
+    def open_source(self, rows: CSVRows | JSONRows) -> None:
+        """The source begins, or a file that has taken its place; how its records are read."""
+        if self.source_is_open:
+            self._take_over(rows)
+            return
+        self.source_is_open = True
+        if self.before is not None:
+            if rows != self.rows and not self.options.new_rows:
+                raise self._other_source(f"{self.options.name} has other columns than {self.path}")
+            self._check_columns(rows.names)
+            wanted = self._wanted(rows.names or self.columns)
+            asked = self.options.columns or self.options.drop
+            if asked and set(wanted) != set(self.columns):
+                raise ValueError(
+                    f"{self.path} was made with the columns {short_list(self.columns, 12)}, and "
+                    "--columns and --drop say otherwise; leave them out, or give another "
+                    "--checkpoint"
+                )
+            if rows != self.rows:
+                self.settle()  # rows that wait are kept as they came, and must be read alike
+        self.rows = rows
+
+    def _take_over(self, rows: CSVRows | JSONRows) -> None:
+        """Go on with a new file, or with one that was cut short and begins anew."""
+        self._check_all_skipped()
+        if rows != self.rows:
+            self.save()
+            raise ValueError(
+                f"{self.options.name} was replaced by a file with other columns after row "
+                f"{self.consumed + len(self.held)}"
+            )
+        self.begins, self.fingerprint = self.consumed + len(self.held), Fingerprint()
+        self.save()  # the rows before cannot be found under this name any more
+
+    def _skip(self, records: Records) -> Records:
+        """Those after what has been learnt, which must be what the checkpoint says."""
+        gone = min(self.to_skip, len(records))
+        self.to_skip -= gone
+        self.fingerprint.update(records.first(gone))
+        if not self.to_skip and self.before and self.before.fingerprint != self.fingerprint.text:
+            last = self.consumed - self.begins
+            raise self._other_source(
+                f"rows 1 to {last} of {self.options.name} are not those that {self.path} has learnt"
+            )
+        return records.after(gone)
+
+    def _check_all_skipped(self) -> None:
+        if self.to_skip:
+            learnt = self.consumed - self.begins
+            raise self._other_source(
+                f"{self.options.name} has {learnt - self.to_skip} rows, but {self.path} has learnt "
+                f"{learnt} of it"
+            )
+
+    def _other_source(self, problem: str) -> ValueError:
+        return ValueError(
+            f"{problem}: is this another source, or was the file replaced or changed? If it begins "
+            f"where that one ended, add --new-rows; otherwise give another --checkpoint, or remove "
+            f"{self.path} to begin anew"
+        )
+
+    @property
+    def _standing(self) -> tuple[int, int, int]:
+        """What changes whenever there is something to save."""
+        return self.consumed, self.begins, self.waiting_bytes
 
     def save(self) -> None:
         """Write the checkpoint, unless it is up to date."""
-        if self.checkpoint is None or self.model is None or self.saved == self.consumed:
+        if self.checkpoint is None or self.model is None or self.rows is None:
             return
+        if self.saved == self._standing or self.to_skip:
+            return
+        # Answers are on the disk before a checkpoint that says so.
+        written = None if self.answers is None else self.answers.settle()
+        csv = self.rows if isinstance(self.rows, CSVRows) else None
         figures = self.figures
-        self.checkpoint.save(
-            self.model,
-            consumed=self.consumed,
-            stream={
-                "target": self.wish.target, "columns": self.columns, "kinds": self.kinds,
-                "bad": self.bad, "rows": figures.rows, "mean": figures.mean,
-                "recent": figures.recent,
-            },
+        state = StreamState(
+            consumed=self.consumed, bad=self.bad, target=self.options.target, columns=self.columns,
+            kinds=self.kinds, scored=figures.rows, mean=figures.mean, recent=figures.recent,
+            delimiter=None if csv is None else csv.delimiter,
+            names=[] if csv is None else csv.names,
+            begins=self.begins, fingerprint=self.fingerprint.text,
+            pending=base64.b64encode(b"".join(rows.records.text for rows in self.waiting)).decode(),
+            answers_size=None if written is None else written.size,
+            answers_digest=None if written is None else written.digest,
         )  # fmt: skip
-        self.saved = self.consumed
+        self.checkpoint.save(self.model, **state.to_plain())
+        self.saved, self.saved_at = self._standing, self.consumed
 
     # -- rows ----------------------------------------------------------------------------------
 
     def take(self, records: Records) -> None:
         """Answer and learn records; the first few wait until it is clear what columns are."""
+        if self.to_skip:
+            records = self._skip(records)
+            if self.to_skip:
+                return
+        self._open_answers()
         if not self.columns:
             self.held += records
             if len(self.held) < FIRST:
@@ -168,16 +293,25 @@ class Session:
             self._begin(records)
         while len(records):
             step = BLOCK if self.consumed < LATER else LATER_BLOCK
-            here = step - self.consumed % step
-            self._some(records.first(here))
-            records = records.after(here)
-            if self.consumed % step == 0:
+            here = records.first(step - self.consumed % step)
+            here = here.reaching(MOST_WAITING - self.waiting_bytes)
+            self._some(here)
+            records = records.after(len(here))
+            if self.consumed % step == 0 or self.waiting_bytes >= MOST_WAITING:
                 self.settle()
-                if self.consumed - self.saved >= self.every:
+                if self.consumed - self.saved_at >= self.options.every:
                     self.save()
+
+    def _open_answers(self) -> None:
+        """From here on rows are answered: nothing is refused any more."""
+        if self.answers is not None and not self.answers_are_open:
+            self.answers.begin()
+            self.answers_are_open = True
 
     def finish(self) -> None:
         """The end of the stream: learn what waits, and write the last checkpoint."""
+        self._check_all_skipped()
+        self._open_answers()
         if len(self.held):
             records, self.held = self.held, Records()
             self._begin(records)
@@ -187,15 +321,26 @@ class Session:
 
     def settle(self) -> None:
         """Learn the rows that have been answered."""
-        for rows in self.waiting:
-            if self.model is None:
-                self.model = self._new_model()
-            self.model.partial_fit(rows.table, rows.labels)
-            self.learnt += len(rows.table)
-        self.waiting = []
+        if not self.waiting:
+            return
+        table, labels = self.waiting[0].table, self.waiting[0].labels
+        if len(self.waiting) > 1:
+            # A block is learnt in one go however it came: so a model that keeps the answers to
+            # rows, as one that is choosing its level does, keeps them in the same pieces.
+            table, labels = self._table(Records.joined([rows.records for rows in self.waiting]))
+        if self.model is None:
+            self.model = self._new_model()
+        self.model.partial_fit(table, labels)
+        self.learnt += len(table)
+        self.waiting, self.waiting_bytes = [], 0
+
+    def _wait(self, rows: Rows) -> None:
+        self.waiting.append(rows)
+        self.waiting_bytes += len(rows.records.text)
 
     def _begin(self, records: Records) -> None:
         """Decide by the first rows what columns there are and what they are."""
+        assert self.rows is not None
         first = self._readable(records.first(FIRST))
         try:
             names = list(self.rows.names) or _names_in(self.rows.table(first, (), {}))
@@ -204,7 +349,7 @@ class Session:
         self.columns = self._wanted(names)
         self._check_columns(names)
         if not self.columns:
-            raise ValueError(f"{self.wish.name}: there is no column to learn from")
+            raise ValueError(f"{self.options.name}: there is no column to learn from")
         try:
             self.kinds = self.rows.kinds(first, self.columns)
             self._check_target(first)
@@ -213,8 +358,9 @@ class Session:
 
     def _readable(self, records: Records) -> Records:
         """The records, or, if bad rows are to be left out, those that can be read."""
-        if not self.wish.skip_bad:
+        if not self.options.skip_bad:
             return records
+        assert self.rows is not None
         kept = Records()
         for k in range(len(records)):
             one = records.after(k).first(1)
@@ -225,35 +371,35 @@ class Session:
             kept += one
         if not len(kept):
             count = f"{'first ' * (len(records) == FIRST)}{len(records)}"
-            raise ValueError(f"{self.wish.name}: none of its {count} rows can be read")
+            raise ValueError(f"{self.options.name}: none of its {count} rows can be read")
         return kept
 
     def _wanted(self, names: Sequence[str]) -> list[str]:
         """The columns to learn from, of those there are."""
-        left_out = {*self.wish.drop, self.wish.target}
-        return [name for name in self.wish.columns or names if name not in left_out]
+        left_out = {*self.options.drop, self.options.target}
+        return [name for name in self.options.columns or names if name not in left_out]
 
     def _check_target(self, records: Records) -> None:
         """ValueError if the target looks like a quantity, by the first rows."""
-        target = self.wish.target
+        target = self.options.target
         if target is None:
             return
+        assert self.rows is not None
         table = self.rows.table(records, [target], {})
         cells = [cell for cell in take_out(table, target)[1].tolist() if not is_missing(cell)]
         try:
             check_no_quantity(cells, target)
         except ValueError as error:
-            raise ValueError(f"{self.wish.name}: {error}") from None
+            raise ValueError(f"{self.options.name}: {error}") from None
 
-    def _check_columns(self, names: Sequence[str] | None = None) -> None:
-        names = names or self.rows.names
+    def _check_columns(self, names: Sequence[str]) -> None:
         if not names:
             return
-        wanted = [*self.columns, *([] if self.wish.target is None else [self.wish.target])]
-        for name in (*wanted, *self.wish.drop):
+        wanted = [*self.columns, *([] if self.options.target is None else [self.options.target])]
+        for name in (*wanted, *self.options.drop):
             if name not in names:
                 raise ValueError(
-                    f"{self.wish.name} has no column {name!r}; its columns are "
+                    f"{self.options.name} has no column {name!r}; its columns are "
                     f"{short_list(names, 12)}"
                 )
 
@@ -262,54 +408,65 @@ class Session:
         try:
             rows = self._read(records)
         except (RowError, CellError, TableError) as error:
-            if not self.wish.skip_bad:
+            if not self.options.skip_bad:
                 raise self._of(error) from None
             if len(records) == 1:
                 self.bad += 1
-                self.consumed += 1
+                self._count(records)
                 return
             half = len(records) // 2
             self._some(records.first(half))
             self._some(records.after(half))
             return
         self._answer(rows)
-        self.waiting.append(rows)
+        self._wait(rows)
+        self._count(records)
+
+    def _count(self, records: Records) -> None:
+        """Be done with records. The first may be of a file that the source took the place of."""
+        older = min(max(self.begins - self.consumed, 0), len(records))
+        self.fingerprint.update(records.after(older))
         self.consumed += len(records)
+
+    def _table(self, records: Records) -> tuple[Any, NDArray[Any] | None]:
+        """Rows as a table, and their labels, none of which may be missing."""
+        assert self.rows is not None
+        target = self.options.target
+        wanted = [*self.columns, *([] if target is None else [target])]
+        table = self.rows.table(records, wanted, self.kinds)
+        if target is None:
+            return table, None
+        table, labels = take_out(table, target)
+        missing = [k for k, label in enumerate(labels.tolist()) if label is None or label != label]
+        if missing:
+            raise CellError("the target is missing", target, missing[0])
+        return table, labels
 
     def _read(self, records: Records) -> Rows:
         """The rows, every cell of which can be learnt."""
-        target = self.wish.target
-        wanted = [*self.columns, *([] if target is None else [target])]
-        table, labels = self.rows.table(records, wanted, self.kinds), None
-        if target is not None:
-            table, labels = take_out(table, target)
-            missing = [
-                k for k, label in enumerate(labels.tolist()) if label is None or label != label
-            ]
-            if missing:
-                raise CellError("the target is missing", target, missing[0])
+        table, labels = self._table(records)
         try:
             if self.model is None:
                 self._new_model().partial_fit(table, labels)  # nothing is kept: can it be learnt?
-                return Rows(table, labels, None)
+                return Rows(records, table, labels, None)
             vectors = self.model.preprocessor_.transform(table)
             check_domain(self.model.estimator_, vectors, self.model.preprocessor_)
         except CellError:
             raise
         except ValueError as error:
             raise TableError(in_options(str(error))) from None
-        return Rows(table, labels, vectors)
+        return Rows(records, table, labels, vectors)
 
     def _answer(self, rows: Rows) -> None:
         n = len(rows.table)
         if self.model is None or rows.vectors is None:
-            if self.answer is not None:
-                self.answer([None] * n, [None] * n)
+            if self.answers is not None:
+                self.answers.write(self.consumed + 1, [None] * n, [None] * n)
             return
         inner, Z = self.model.estimator_, rows.vectors
         if rows.labels is None:
             self.figures.add(-inner.transform(Z).min(axis=1))
-            if self.answer is None:
+            if self.answers is None:
                 return
         shares = inner.predict_proba(Z)
         best = shares.argmax(axis=1)
@@ -317,23 +474,23 @@ class Session:
         if rows.labels is not None:
             pairs = zip(answers, rows.labels.tolist(), strict=True)
             self.figures.add(np.array([mine == own for mine, own in pairs], dtype=float))
-        if self.answer is not None:
-            self.answer(answers, shares.max(axis=1).tolist())
+        if self.answers is not None:
+            self.answers.write(self.consumed + 1, answers, shares.max(axis=1).tolist())
 
     def _new_model(self) -> TabularModel:
-        wish = self.wish
-        drift = "auto" if wish.drift else None
+        options = self.options
+        drift = "auto" if options.drift else None
         estimator: ODAClassifier | ODAClustering
-        if wish.target is None:
+        if options.target is None:
             estimator = ODAClustering(
-                wish.n_clusters, divergence=wish.divergence, drift_detector=drift,
-                random_state=wish.seed,
+                options.n_clusters, divergence=options.divergence, drift_detector=drift,
+                random_state=options.seed,
             )  # fmt: skip
         else:
             estimator = ODAClassifier(
-                divergence=wish.divergence, drift_detector=drift, random_state=wish.seed
+                divergence=options.divergence, drift_detector=drift, random_state=options.seed
             )
-        standardize = wish.divergence == "squared_euclidean"
+        standardize = options.divergence == "squared_euclidean"
         return TabularModel(estimator, standardize=standardize, kinds=self.kinds)
 
     # -- messages ------------------------------------------------------------------------------
@@ -343,14 +500,23 @@ class Session:
             return self._located(error.row, error.column, error.problem)
         if isinstance(error, RowError):
             return self._located(error.at, None, error.problem)
-        place = f"{self.wish.name}, after row {self.consumed}" if self.consumed else self.wish.name
+        place = (
+            f"{self.options.name}, after {self._row(-1)}" if self.consumed else self.options.name
+        )
         return TableError(f"{place}: {error}")
 
     def _located(self, at: int, column: str | None, problem: str) -> TableError:
-        place = f"{self.wish.name}, row {self.consumed + at + 1}"
+        place = f"{self.options.name}, {self._row(at)}"
         if column is not None:
             place += f", column {column!r}"
         return TableError(f"{place}: {problem} (--skip-bad-rows leaves out such rows)")
+
+    def _row(self, at: int) -> str:
+        """The row at a place from here on, as people count, in the source and in the stream."""
+        row = self.consumed + at + 1
+        if 0 < self.begins < row:
+            return f"row {row - self.begins} (row {row} of the stream)"
+        return f"row {row}"
 
     def summary(self) -> dict[str, Any]:
         """How far it has come, in plain values."""
@@ -368,11 +534,17 @@ class Session:
                 "codevectors": len(inner.codevectors_),
                 "temperature": float(inner.temperature_),
             }
-        name = "accuracy" if self.wish.target is not None else "score"
+        name = "accuracy" if self.options.target is not None else "score"
         mean, recent = (
             (self.figures.mean, self.figures.recent) if self.figures.rows else (None, None)
         )
         return summary | {name: mean, f"recent_{name}": recent}
+
+
+def _in_words(option: str, value: Any) -> str:
+    if option == "--drift":
+        return f"with{'' if value else 'out'} {option}"
+    return f"with {option} {value}"
 
 
 def _names_in(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +21,6 @@ from annealed.tables.files.source import TableError, is_number, shortened
 CHUNK = 1 << 20
 LONGEST = 16 << 20
 NEWLINE, QUOTE, RETURN = b'\n"\r'
-# How often a file that is followed is looked at, in seconds.
-PATIENCE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +43,19 @@ class Records:
         start = int(self.ends[:k][-1]) if k else 0
         return Records(self.text[start:], self.ends[k:] - start)
 
+    def reaching(self, size: int) -> Records:
+        """The first few: as many as it takes to have so many bytes, or all."""
+        return self.first(int(np.searchsorted(self.ends, size)) + 1)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Records]) -> Records:
+        """All records of the parts, in their order."""
+        starts = np.cumsum([0, *(len(part.text) for part in parts)])
+        ends = [part.ends + start for part, start in zip(parts, starts[:-1], strict=True)]
+        return cls(b"".join(part.text for part in parts), np.concatenate(ends))
+
     def __add__(self, others: Records) -> Records:
-        ends = np.concatenate([self.ends, others.ends + len(self.text)])
-        return Records(self.text + others.text, ends)
+        return Records.joined([self, others])
 
     def lines(self) -> Iterator[bytes]:
         """One after the other."""
@@ -57,36 +65,70 @@ class Records:
             start = end
 
 
-def read_records(source: Any, *, quotes: bool, follow: bool) -> Iterator[Records]:
+class Fingerprint:
+    """What tells rows from others: a running hash of records, blank lines left out.
+
+    It is the same however the bytes came, compressed or not, and whatever ends the lines.
+    """
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def update(self, records: Records) -> None:
+        """More records."""
+        self._hash.update(records.text.replace(b"\r\n", b"\n"))
+
+    @property
+    def text(self) -> str:
+        """Thirty-two hexadecimal digits."""
+        return self._hash.hexdigest()
+
+
+class RecordReader:
     """Records as soon as they are there, blank lines left out.
+
+    Line ends between quotation marks belong to the record in CSV, but not in JSON lines, which
+    begin with a brace.
 
     Parameters
     ----------
     source : binary file
         A file or a pipe.
-    quotes : bool
-        Whether line ends between quotation marks belong to the record, as in CSV.
-    follow : bool
-        At the end of a file wait for more to be written.
+    wait : callable, optional
+        For a file that is still written to. It is called where there is no more to read, and
+        returns, after a while, whether to look again. A record counts then once its line end is
+        there; ``unfinished`` has what is left at the end.
     """
-    rest = b""
-    while True:
-        more = _available(source)
-        if not more and follow:
-            time.sleep(PATIENCE)
-            continue
-        data = rest + more if more else rest + b"\n" * (len(rest) > 0)
-        records, rest = _whole(data, quotes)
-        if not more and rest:
+
+    def __init__(self, source: Any, wait: Callable[[], bool] | None = None) -> None:
+        self.source, self.wait = source, wait
+        self.unfinished = b""
+
+    def __iter__(self) -> Iterator[Records]:
+        rest, quotes, over = b"", None, False
+        while not over:
+            more = _available(self.source)
+            if not more:
+                if self.wait is not None and self.wait():
+                    continue
+                over = True
+                more = b"\n" if rest and self.wait is None else b""
+            rest += more
+            if quotes is None:
+                start = rest.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+                if not start and not over:
+                    continue
+                quotes = start != b"{"
+            records, rest = split_records(rest, quotes)
+            if len(rest) > LONGEST:
+                raise TableError(
+                    f"a record is longer than {LONGEST >> 20} MB; is a quotation mark left open?"
+                )
+            if len(records):
+                yield records
+        if rest and self.wait is None:
             raise TableError("the input ends inside quotation marks")
-        if len(rest) > LONGEST:
-            raise TableError(
-                f"a record is longer than {LONGEST >> 20} MB; is a quotation mark left open?"
-            )
-        if len(records):
-            yield records
-        if not more:
-            return
+        self.unfinished = rest
 
 
 def _available(source: Any) -> bytes:
@@ -95,8 +137,11 @@ def _available(source: Any) -> bytes:
     return bytes(read(CHUNK))
 
 
-def _whole(data: bytes, quotes: bool) -> tuple[Records, bytes]:
-    """The whole records of some bytes, and what is left."""
+def split_records(data: bytes, quotes: bool) -> tuple[Records, bytes]:
+    """The whole records of some bytes, and what is left.
+
+    With ``quotes`` line ends between quotation marks belong to the record.
+    """
     codes = np.frombuffer(data, dtype=np.uint8)
     breaks = codes == NEWLINE
     if quotes and QUOTE in data:
@@ -138,6 +183,20 @@ class CSVRows:
     def __init__(self, delimiter: str, names: Sequence[str]) -> None:
         self.delimiter, self.names = delimiter, list(names)
         self.decimal = "," if delimiter == ";" else "."
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CSVRows):
+            return False
+        return (self.delimiter, self.names) == (other.delimiter, other.names)
+
+    __hash__ = None  # type: ignore[assignment]  # nothing keeps them in sets
+
+    def can_be(self, record: bytes) -> bool:
+        """Whether a line is a row rather than names: as many cells, and a number among them."""
+        text = record.decode("utf-8", errors="replace").rstrip("\r\n")
+        cells = next(csv.reader([text], delimiter=self.delimiter))
+        numbers = (is_number(cell.replace(self.decimal, ".")) for cell in cells)
+        return len(cells) == len(self.names) and any(numbers)
 
     def table(self, records: Records, columns: Sequence[str], kinds: Mapping[str, str]) -> Any:
         """A pyarrow Table of some columns. Cells that are no numbers, but should be, stay texts."""
@@ -218,6 +277,11 @@ class JSONRows:
     """Objects of JSON, one on each line."""
 
     names: Sequence[str] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JSONRows)
+
+    __hash__ = None  # type: ignore[assignment]  # nothing keeps them in sets
 
     def table(
         self, records: Records, columns: Sequence[str], kinds: Mapping[str, str]

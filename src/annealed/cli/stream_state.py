@@ -1,0 +1,129 @@
+"""What a checkpoint of `annealed stream` holds beside its model."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from annealed.cli.answers import Written
+from annealed.estimators.parameters import Rule
+from annealed.persistence.checks import TEXT, count, list_of, maybe
+from annealed.persistence.container import refuse
+from annealed.tables.files.records import CSVRows, JSONRows, Records, split_records
+
+_DIGEST = re.compile("[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """Where a stream stands; plain values, as they lie in the file.
+
+    Parameters
+    ----------
+    consumed, bad : int
+        Rows read and done with, and how many of them could not be read.
+    target, columns, kinds
+        What is learnt, from what.
+    scored, mean, recent
+        The figures so far.
+    delimiter, names
+        How rows of CSV are read; None and no names for JSON lines.
+    begins : int
+        Rows before the first of the source: learnt from another one, or from a file that this one
+        has taken the place of.
+    fingerprint : str
+        Of the rows from there on.
+    pending : str
+        Records that have been answered, but wait to be learnt; base64.
+    answers_size, answers_digest
+        How far the file of answers had come; None without one.
+    """
+
+    consumed: int
+    bad: int
+    target: str | None
+    columns: list[str]
+    kinds: dict[str, str]
+    scored: int
+    mean: float
+    recent: float
+    delimiter: str | None
+    names: list[str]
+    begins: int
+    fingerprint: str
+    pending: str
+    answers_size: int | None
+    answers_digest: str | None
+
+    def to_plain(self) -> dict[str, Any]:
+        """For `Checkpoint.save`."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, values: Any, path: Path) -> Self:
+        """From `Checkpoint.load`; ModelFileError if that can be no state of a stream."""
+        if not isinstance(values, dict) or set(values) != set(cls.__dataclass_fields__):
+            raise ValueError(
+                f"{path} is a model, but no checkpoint of a stream: give another --checkpoint"
+            )
+        for name, rule in _RULES.items():
+            if not rule.allows(values[name]):
+                refuse(path, f"{name} of its stream must be {rule.words}")
+        state = cls(**values)
+        if not state._fits():
+            refuse(path, "what it knows of its stream does not fit together")
+        return state
+
+    def _fits(self) -> bool:
+        """Whether the parts agree with each other."""
+        kinds = self.kinds
+        known = (
+            isinstance(kinds, dict)
+            and sorted(kinds) == sorted(self.columns)
+            and all(kind in ("number", "category") for kind in kinds.values())
+        )
+        counted = max(self.bad, self.scored, self.begins) <= self.consumed
+        form = self.delimiter in (",", ";", "\t") if self.names else self.delimiter is None
+        digests = [self.fingerprint]
+        if self.answers_digest is not None:
+            digests.append(self.answers_digest)
+        answers = (self.answers_size is None) == (self.answers_digest is None)
+        hashes = all(_DIGEST.fullmatch(digest) for digest in digests)
+        return known and counted and form and answers and hashes
+
+    @property
+    def rows(self) -> CSVRows | JSONRows:
+        """How records are read."""
+        return JSONRows() if self.delimiter is None else CSVRows(self.delimiter, self.names)
+
+    @property
+    def written(self) -> Written | None:
+        """How far the file of answers had come."""
+        if self.answers_size is None or self.answers_digest is None:
+            return None
+        return Written(self.answers_size, self.answers_digest)
+
+    def pending_records(self, path: Path) -> Records:
+        """The records that wait to be learnt."""
+        try:
+            text = base64.b64decode(self.pending, validate=True)
+        except ValueError:
+            refuse(path, "rows that wait are not in base64")
+        records, rest = split_records(text, quotes=self.delimiter is not None)
+        if rest or len(records) > self.consumed:
+            refuse(path, "rows that wait are no whole rows")
+        return records
+
+
+_TEXTS = list_of(TEXT)
+_FINITE = Rule(lambda v: type(v) is float and math.isfinite(v), "a finite number")
+_RULES = {
+    "consumed": count(1), "bad": count(), "target": maybe(TEXT), "columns": _TEXTS,
+    "scored": count(), "mean": _FINITE, "recent": _FINITE, "delimiter": maybe(TEXT),
+    "names": _TEXTS, "begins": count(), "fingerprint": TEXT, "pending": TEXT,
+    "answers_size": maybe(count(1)), "answers_digest": maybe(TEXT),
+}  # fmt: skip
