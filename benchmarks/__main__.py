@@ -6,7 +6,17 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
-NAMES = ("speed", "baselines", "scaling", "clusters", "quality", "honesty", "drift", "streams")
+NAMES = (
+    "answers",
+    "speed",
+    "baselines",
+    "scaling",
+    "clusters",
+    "quality",
+    "honesty",
+    "drift",
+    "streams",
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
