@@ -14,22 +14,28 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from annealed.cli.application import Debug, Json, app, one_line_errors
-from annealed.cli.files import check_apart, check_seed, check_writable
-from annealed.cli.fit import Names, names_in_option, number_of_clusters
-from annealed.cli.streaming import Session, Wish
-from annealed.divergences import BUILT_IN
-from annealed.persistence import Checkpoint, save
-from annealed.tables.files import TableError
-from annealed.tables.files.records import CSVRows, JSONRows, Records, header_of, read_records
-from annealed.tables.files.source import need_pyarrow
+from annealed.cli.options import (
+    Columns,
+    Divergence,
+    Drop,
+    NClusters,
+    check_apart,
+    check_divergence,
+    check_seed,
+    check_writable,
+    names_in_option,
+    number_of_clusters,
+)
+
+if TYPE_CHECKING:
+    from annealed.cli.streaming import Session, Wish
+    from annealed.persistence import Checkpoint
+    from annealed.tables.files.records import CSVRows, JSONRows, Records
 
 
 @app.command()
@@ -41,11 +47,8 @@ def stream(
     target: Annotated[
         str | None, typer.Option(help="The column to predict. Without it rows are clustered.")
     ] = None,
-    columns: Annotated[
-        Names,
-        typer.Option(metavar="A,B,C", help="Columns to learn from (default: all others)."),
-    ] = None,
-    drop: Annotated[Names, typer.Option(metavar="A,B,C", help="Columns to leave out.")] = None,
+    columns: Columns = None,
+    drop: Drop = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -77,13 +80,8 @@ def stream(
     drift: Annotated[
         bool, typer.Option("--drift", help="Notice when the stream changes, and reheat.")
     ] = False,
-    n_clusters: Annotated[
-        str,
-        typer.Option(metavar="auto|N", help="Number of clusters; auto takes it from the data."),
-    ] = "auto",
-    divergence: Annotated[
-        str, typer.Option(help=f"How rows are compared: {', '.join(BUILT_IN)}.")
-    ] = "squared_euclidean",
+    n_clusters: NClusters = "auto",
+    divergence: Divergence = "squared_euclidean",
     seed: Annotated[int, typer.Option(help="Same seed, same model.")] = 0,
     skip_bad_rows: Annotated[
         bool,
@@ -110,25 +108,30 @@ def stream(
     if metrics_every < 0:
         raise ValueError(f"--metrics-every must be at least 1, or 0 for never, not {metrics_every}")
     check_seed(seed)
-    if divergence not in BUILT_IN:
-        raise ValueError(f"--divergence must be one of {', '.join(BUILT_IN)}, not {divergence!r}")
+    check_divergence(divergence)
     if follow and source == "-":
         raise ValueError("--follow is for files; standard input is read until it ends anyway")
     if new_rows and checkpoint is None:
         raise ValueError("--new-rows says where a checkpoint goes on; give --checkpoint FILE too")
-    wish = Wish(
-        name="standard input" if source == "-" else source, target=target,
-        columns=names_in_option(columns), drop=names_in_option(drop),
-        n_clusters=number_of_clusters(n_clusters, target), divergence=divergence, drift=drift,
-        seed=seed, skip_bad=skip_bad_rows,
-    )  # fmt: skip
-    need_pyarrow(Path(wish.name))
+    clusters = number_of_clusters(n_clusters, target)
     answers = None if predictions in (None, "-") else Path(str(predictions))
     check_apart({"--checkpoint": checkpoint, "--predictions": answers, "--model": model},
                 [None if source == "-" else Path(source)])  # fmt: skip
     for file in (checkpoint, answers, model):
         if file is not None:
             check_writable(file)
+
+    from annealed.cli.streaming import Wish
+    from annealed.persistence import Checkpoint, save
+    from annealed.tables.files.source import need_pyarrow
+
+    wish = Wish(
+        name="standard input" if source == "-" else source, target=target,
+        columns=names_in_option(columns), drop=names_in_option(drop),
+        n_clusters=clusters, divergence=divergence,
+        drift=drift, seed=seed, skip_bad=skip_bad_rows,
+    )  # fmt: skip
+    need_pyarrow(Path(wish.name))
     with contextlib.ExitStack() as stack:
         kept = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint))
         answer = None if predictions is None else stack.enter_context(_answers(predictions))
@@ -154,6 +157,8 @@ def _run(
     as_json: bool,
 ) -> Session:
     """Read to the end, or until told to stop; the state is saved either way."""
+    from annealed.cli.streaming import Session
+
     stop = _Stop()
     blocks = stop.between(_located(_records(opened, follow), wish.name))
     first = next(blocks, None)
@@ -194,6 +199,8 @@ def _run(
 
 def _form(first: Records, name: str) -> tuple[CSVRows | JSONRows, Records]:
     """How records are to be read, and the first of them without a line of names."""
+    from annealed.tables.files.records import CSVRows, JSONRows, header_of
+
     start = next(first.lines()).lstrip(b"\xef\xbb\xbf \t")
     if start.startswith(b"{"):
         return JSONRows(), first
@@ -212,12 +219,16 @@ def _form(first: Records, name: str) -> tuple[CSVRows | JSONRows, Records]:
 
 def _records(opened: Any, follow: bool) -> Iterator[Records]:
     """Records; quotation marks keep line ends in CSV only, which the first character tells."""
+    from annealed.tables.files.records import read_records
+
     start = opened.peek(4)[:4].lstrip(b"\xef\xbb\xbf \t")
     yield from read_records(opened, quotes=not start.startswith(b"{"), follow=follow)
 
 
 def _located(records: Iterator[Records], name: str) -> Iterator[Records]:
     """The same records; what is wrong with the bytes they come from is said of the source."""
+    from annealed.tables.files import TableError
+
     try:
         yield from records
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -339,6 +350,9 @@ class _Shown:
     """A line that says how far it has come; nothing where standard error is not a terminal."""
 
     def __init__(self, quiet: bool) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
         console = Console(stderr=True)
         self.live = Live(console=console, transient=True, auto_refresh=False)
         self.on = console.is_terminal and not quiet
@@ -355,6 +369,8 @@ class _Shown:
 
     def update(self, session: Session) -> None:
         """Say it, a few times a second."""
+        from rich.text import Text
+
         now = time.perf_counter()
         if self.on and now - self.last > 0.25:
             self.last = now

@@ -23,13 +23,12 @@ from annealed.tables.files import TableError, TableFile, draw
 from annealed.tables.model import TabularModel
 from annealed.tables.targets import classes_in
 
-# A larger file is sampled: what is learnt from more rows hardly differs, and memory stays bounded.
-MOST_ROWS = 200_000
+# A larger file is sampled, so that memory stays bounded also where there are many columns.
 MOST_CELLS = 20_000_000
 # Indicators a column of texts is counted as, for that.
 CELLS_OF_A_TEXT = 10
-# Rows held out to test a classifier: a share, up to a number that is enough to tell.
-TEST_SHARE, MOST_TEST_ROWS = 0.2, 10_000
+# Rows held out to test a classifier are a share of all, up to a number that is enough to tell.
+MOST_TEST_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -37,16 +36,16 @@ class Task:
     """What the user asked for."""
 
     data: Path
-    target: str | None = None
-    columns: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    preprocess: str = "auto"
-    n_clusters: str | int | None = "auto"
-    divergence: str = "squared_euclidean"
-    test: float = TEST_SHARE
-    max_rows: int = MOST_ROWS
-    seed: int = 0
+    target: str | None
+    columns: Sequence[str]
+    drop: Sequence[str]
+    categorical: Sequence[str]
+    preprocess: str
+    n_clusters: str | int | None
+    divergence: str
+    test: float
+    max_rows: int
+    seed: int
 
 
 @dataclass
