@@ -36,7 +36,7 @@ Drop = Annotated[Names, typer.Option(metavar="A,B,C", help="Columns to leave out
 Categorical = Annotated[
     Names,
     typer.Option(
-        metavar="A,B,C", help="Columns of numbers that are codes, not quantities."
+        metavar="A,B,C", help="Columns of numbers that are codes, not quantities; also the target."
     ),
 ]
 Data = Annotated[Path, typer.Argument(help=f"A table: {READABLE}.", show_default=False)]

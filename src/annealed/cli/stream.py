@@ -20,6 +20,7 @@ import typer
 
 from annealed.cli.application import Debug, Json, app, one_line_errors
 from annealed.cli.options import (
+    Categorical,
     Columns,
     Divergence,
     Drop,
@@ -49,6 +50,7 @@ def stream(
     ] = None,
     columns: Columns = None,
     drop: Drop = None,
+    categorical: Categorical = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -128,7 +130,7 @@ def stream(
     wish = Wish(
         name="standard input" if source == "-" else source, target=target,
         columns=names_in_option(columns), drop=names_in_option(drop),
-        n_clusters=clusters, divergence=divergence,
+        categorical=names_in_option(categorical), n_clusters=clusters, divergence=divergence,
         drift=drift, seed=seed, skip_bad=skip_bad_rows,
     )  # fmt: skip
     need_pyarrow(Path(wish.name))

@@ -56,6 +56,7 @@ class Wish:
     target: str | None
     columns: Sequence[str]
     drop: Sequence[str]
+    categorical: Sequence[str]
     n_clusters: str | int
     divergence: str
     drift: bool
@@ -207,6 +208,8 @@ class Session:
             raise ValueError(f"{self.wish.name}: there is no column to learn from")
         try:
             self.kinds = self.rows.kinds(first, self.columns)
+            codes = [name for name in self.columns if name in self.wish.categorical]
+            self.kinds |= dict.fromkeys(codes, "category")
             self._check_target(first)
         except (RowError, CellError) as error:
             raise self._of(error) from None
@@ -236,12 +239,14 @@ class Session:
     def _check_target(self, records: Records) -> None:
         """ValueError if the target looks like a quantity, by the first rows."""
         target = self.wish.target
-        if target is None:
+        if target is None or target in self.wish.categorical:
             return
         table = self.rows.table(records, [target], {})
         cells = [cell for cell in take_out(table, target)[1].tolist() if not is_missing(cell)]
+        if self.rows.typed and any(isinstance(cell, str) for cell in cells):
+            return
         try:
-            check_no_quantity(cells, target)
+            check_no_quantity(cells, target, decimal=self.rows.decimal)
         except ValueError as error:
             raise ValueError(f"{self.wish.name}: {error}") from None
 
@@ -250,7 +255,7 @@ class Session:
         if not names:
             return
         wanted = [*self.columns, *([] if self.wish.target is None else [self.wish.target])]
-        for name in (*wanted, *self.wish.drop):
+        for name in (*wanted, *self.wish.drop, *self.wish.categorical):
             if name not in names:
                 raise ValueError(
                     f"{self.wish.name} has no column {name!r}; its columns are "

@@ -77,7 +77,7 @@ def train(task: Task, progress: Progress) -> Trained:
     columns = _columns_to_use(task, file)
     table, kinds, rows = _read(task, file, columns, progress)
     _check_preprocess(task, table, kinds, columns)
-    labels, without = _labels(task, table)
+    labels, without = _labels(task, file, table)
     if without.any():
         table = table.filter(~without)
     missing = {name: table.column(name).null_count for name in columns}
@@ -123,7 +123,7 @@ def _columns_to_use(task: Task, file: TableFile) -> list[str]:
     if not left:
         raise TableError(f"{file.path}: no column is left to learn from")
     for name in task.categorical:
-        if name not in left:
+        if name not in left and name != task.target:
             raise TableError(f"--categorical names {name!r}, which is not among the columns used")
     return left
 
@@ -171,7 +171,9 @@ def _standardizes(task: Task) -> bool:
     return task.preprocess == "auto" and task.divergence == "squared_euclidean"
 
 
-def _labels(task: Task, table: Any) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
+def _labels(
+    task: Task, file: TableFile, table: Any
+) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
     """Classes of the rows that have one, and which rows have none."""
     if task.target is None:
         return None, np.zeros(table.num_rows, dtype=bool)
@@ -179,8 +181,10 @@ def _labels(task: Task, table: Any) -> tuple[NDArray[Any] | None, NDArray[np.boo
     without = np.array([is_missing(cell) for cell in cells])
     if without.all():
         raise TableError(f"{task.data}: the target {task.target!r} is missing in every row")
+    present = [cell for cell in cells if not is_missing(cell)]
+    as_texts = task.target in task.categorical or (file.typed and isinstance(present[0], str))
     try:
-        labels = classes_in([cell for cell in cells if not is_missing(cell)], task.target)
+        labels = classes_in(present, task.target, as_texts=as_texts, decimal=file.decimal)
     except ValueError as error:
         raise TableError(f"{task.data}: {error}; without --target rows are clustered") from None
     return labels, without
