@@ -4,7 +4,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 QUICK ?= --quick
 # The oldest releases that pyproject.toml allows.
-OLDEST := 'numpy==1.26.*' 'scikit-learn==1.6.*'
+OLDEST := 'numpy==1.26.*' 'scikit-learn==1.6.*' 'scipy==1.11.*' 'threadpoolctl==3.1.*'
 
 # The package is installed editable: changed Python is in force at once, only these need a new build.
 BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
@@ -19,7 +19,7 @@ help:
 	@echo "make reproduce    the paper's figures and table into out/reproduced (QUICK= for the full run)"
 	@echo "make test         the whole test suite, newest releases"
 	@echo "make test-oldest  the same, less what tests the algorithm itself or needs a browser, with the"
-	@echo "                  oldest numpy and scikit-learn we support"
+	@echo "                  oldest numpy, scipy and scikit-learn we support"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        speed and quality beside other packages"
 	@echo "make clean        remove environments, builds and caches"

@@ -158,6 +158,20 @@ def test_codes_can_be_taken_as_categories(run, tmp_path):
     assert json.loads(done.stdout)["columns"][0]["categories"] == ["1010", "1011", "1012"]
 
 
+def test_a_target_of_many_numbers_can_be_taken_as_classes(run, tmp_path):
+    """By the option, or because the file itself has it as a text."""
+    years = [2000 + k % 24 for k in range(480)]
+    path = tmp_path / "t.csv"
+    path.write_text("x,year\n" + "".join(f"{year % 7},{year}\n" for year in years))
+    assert run("fit", path, "--target", "year").returncode == 2
+    done = run("fit", path, "--target", "year", "--categorical", "year", "--json")
+    assert json.loads(done.stdout)["classes"] == [str(2000 + k) for k in range(24)]
+    x = [year % 7 for year in years]
+    for cells, code in ((years, 2), ([str(year) for year in years], 0)):
+        parquet.write_table(pa.table({"x": x, "year": cells}), tmp_path / "t.parquet")
+        assert run("fit", tmp_path / "t.parquet", "--target", "year").returncode == code
+
+
 def test_rows_without_a_target_are_left_out_and_counted(run, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{k},{'' if k < 5 else k % 2}\n" for k in range(60)))
@@ -295,6 +309,8 @@ FILES = {
     "gap.csv": "x,y\n" + "1,0\n,1\n" * 20,
     "t.txt": "a\n",
     "rows.jsonl": '{"a": 1}\n',
+    "age.csv": "x,y\n" + "".join(f"{k},{20 + k % 21}\n" for k in range(126)),
+    "semi.csv": "x;y\n" + "1;0,5\n2;1,5\n" * 20,
     "below.csv": "x\n" + "-1\n2\n" * 20,
 }
 
@@ -339,7 +355,14 @@ def files(tmp_path):
         (2, "fit gap.csv --test 1", "--test is a share of the rows"),
         (2, "fit gap.csv --max-rows 0", "--max-rows must be at least 1"),
         (2, "fit gap.csv --seed -1", "--seed must be a number from 0"),
-        (2, "fit gap.csv --categorical y --target y", "--categorical names 'y'"),
+        (2, "fit text.csv --drop t --categorical t", "--categorical names 't'"),
+        (
+            2,
+            "fit age.csv --target y",
+            "'y' looks like a quantity .21 different whole numbers",
+        ),
+        (2, "fit age.csv --target y", "classes, have them taken as texts .--categorical 'y'."),
+        (2, "fit semi.csv --target y", "'y' looks like a quantity .0.5 is not a whole number"),
         (2, "fit", "(?i)missing argument.*`annealed fit --help`"),
         (2, "fit gap.csv --colour red", "(?i)no such option"),
         (1, "predict none.oda gap.csv", "none.oda"),

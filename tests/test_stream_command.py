@@ -254,6 +254,10 @@ def test_one_prediction_for_every_row(table, tmp_path):
 # -- what can go wrong -------------------------------------------------------------------------
 
 
+# Twenty-one different whole numbers.
+AGES = b"".join(b"%d,%d\n" % (k % 5, 20 + k % 21) for k in range(84))
+
+
 def broken(line, column, cell, data=None):
     lines = (data or rows_of(600)).decode().splitlines()
     cells = lines[line].split(",")
@@ -281,6 +285,8 @@ def broken(line, column, cell, data=None):
         (b'{"a": [1]}\n', [], "standard input, row 1, column 'a': a cell must be a number"),
         (b'[{"a": 1},\n{"a": 2}]\n', [], "one array of JSON"),
         (b"a,y\n" + b"1,0.5\n2,1.5\n" * 99, ["--target", "y"], "looks like a quantity"),
+        (b"a,y\n" + AGES, ["--target", "y"], "21 different whole numbers in 84 rows"),
+        (b"gr\xf6\xdfe,y\n1,2\n", [], r"standard input: the column name b'gr\xf6\xdfe' is not"),
         (b"a\n-1\n2\n", ["--divergence", "i_divergence"], "standard input: Negative values"),
         (rows_of(200), ["--seed", "-1"], "--seed must be"),
         (rows_of(200), ["--metrics-every", "-1"], "--metrics-every must be"),
@@ -297,6 +303,20 @@ def test_mistakes_are_told_in_one_line(data, options, words):
     message = done.stderr.decode()
     assert done.returncode == 2, message
     assert words in message and message.count("\n") == 1 and "Traceback" not in message
+
+
+@pytest.mark.parametrize(
+    ("data", "option"),
+    [(b"a,y\n" + AGES, ["--categorical", "a,y"]),
+     (b"".join(b'{"a": 1, "y": "%d"}\n' % (k % 40) for k in range(200)), [])],
+)  # fmt: skip
+def test_whole_numbers_are_classes_if_that_is_said(tmp_path, data, option):
+    """By the option, or where JSON has them as texts."""
+    model = tmp_path / "ages.oda"
+    run("-", "--target", "y", "--model", model, *option, data=data)
+    learnt = annealed.load(model)
+    assert len(learnt.classes_) == len({line.rsplit(b",")[-1] for line in data.splitlines()[1:]})
+    assert learnt.preprocessor_.kinds_ == (("category",) if option else ("number",))
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "plain"])

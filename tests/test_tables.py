@@ -243,6 +243,7 @@ CUT_SHORT = gzip.compress(b"a,b\n" + b"1,2\n" * 9999, mtime=0)[:-20]
         ("t.csv", "a,b,a\n1,2,3\n", "t.csv: the name 'a' stands over columns 1 and 3"),
         ("t.csv", "1,2,1\n1,2,3\n", "is the line of names missing"),
         ("t.csv", b"a,b\n1,x\n2,caf\xe9\n", r"t.csv, row 2, column 'b': b'caf\\xe9' is not UTF-8"),
+        ("t.csv", b"a,gr\xf6\xdfe\n1,x\n", r"t.csv: .* b'gr\\xf6\\xdfe' is not UTF-8: .*iconv"),
         ("t.csv", "a,b\n".encode("utf-16"), "t.csv is in UTF-16: save it as UTF-8"),
         ("t.csv", b"PK\0\0", "t.csv is not a text file"),
         ("t.csv", "a,b\n1,2\n2,inf\n", "t.csv, row 2, column 'b': inf is not a finite number"),

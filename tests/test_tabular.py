@@ -210,6 +210,27 @@ def test_classes_keep_what_they_are():
     assert classes_in([1.0, 0.0], "t").tolist() == [1, 0]
     assert classes_in(["1", "no"], "t").tolist() == ["1", "no"]
     assert classes_in([True, False], "t").dtype == bool
+    assert classes_in(["02139", "10001"], "t").tolist() == ["02139", "10001"]
+    assert classes_in(["1", "2.50"], "t", as_texts=True).tolist() == ["1", "2.50"]
+    assert classes_in([1.0, 2.5], "t", as_texts=True).tolist() == ["1", "2.5"]
+
+
+@pytest.mark.parametrize(
+    ("different", "rows", "asked"),
+    [(10, 12, False), (11, 12, True), (20, 40, False), (20, 39, True), (20, 9000, False),
+     (21, 9000, True), (74, 48_842, True)],
+)  # fmt: skip
+def test_whole_numbers_of_many_values_are_asked_about(different, rows, asked):
+    cells = [1990 + k % different for k in range(rows)]
+    for found in (cells, [str(cell) for cell in cells]):
+        if asked:
+            words = rf"{different} different whole numbers in {rows:,} rows.*--categorical 't'"
+            with pytest.raises(ValueError, match=words):
+                classes_in(found, "t")
+        else:
+            assert classes_in(found, "t").tolist() == cells
+    texts = [f"{cell:05}" for cell in cells]  # such as postal codes
+    assert classes_in(texts, "t").tolist() == texts
 
 
 @pytest.mark.parametrize(
@@ -218,7 +239,7 @@ def test_classes_keep_what_they_are():
         (["a", "a"], r"'t' has the same value in every row \(a\)"),
         ([1.5, 2.0], r"'t' looks like a quantity \(1.5 is not a whole number\)"),
         ([1e300, 0], r"'t' looks like a quantity \(1e\+300 is no number of a class\)"),
-        (list(range(51)), r"'t' looks like a quantity \(51 different numbers\)"),
+        (list(range(51)), r"'t' looks like a quantity \(51 different whole numbers in 51 rows"),
         ([f"name {k}" for k in range(200)], "200 different values in 200 rows"),
     ],
 )

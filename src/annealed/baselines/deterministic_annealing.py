@@ -74,6 +74,8 @@ class DeterministicAnnealing(ClusterReader):
     labels_ : ndarray of shape (n_samples,)
         Clusters of the rows given to `fit`.
     weights_ : ndarray of shape (n_clusters_,)
+    nodes_ : ndarray of shape (n_clusters_,)
+        Place of every codevector in the tree of splits, as in `annealed.path.Level.nodes`.
     temperature_ : float
     path_ : AnnealingPath
         Every level; D and H are those of the fixed point, not estimates.

@@ -1,6 +1,9 @@
 """The command line: reads arguments, calls the library, prints. Nothing else in annealed prints.
 
-One module for each command; importing it is what makes it known.
+One module for each command, and importing it makes the command known. It holds the arguments and
+their checks and imports nothing slow: `--help` and a mistake in the arguments are answered at once.
+What a command does is in a module named after that (fit: training, predict: predicting, ...), which
+the command imports once its arguments are accepted.
 """
 
 from annealed.cli import datasets, fit, inspect, predict, report, reproduce, stream

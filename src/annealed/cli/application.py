@@ -13,7 +13,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -50,6 +49,8 @@ def common(
 ) -> None:
     """Online deterministic annealing from the command line."""
     if show_version:
+        from importlib.metadata import version
+
         print(f"annealed {version('annealed')}")
         raise typer.Exit
     if context.invoked_subcommand is None:
@@ -59,7 +60,7 @@ def common(
 def main() -> None:
     """Run a command; a mistake in the arguments is told in one line too."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="annealed", standalone_mode=False)
     except Exception as error:
         # The class of these errors has moved with the versions of typer; this method has not.
         if not hasattr(error, "format_message"):

@@ -4,33 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
-import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from annealed import datasets as data
 from annealed.cli.application import Debug, Json, app, one_line_errors
-
-DataHome = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder with data files of yours (default: the environment variable ANNEALED_DATA)."
-    ),
-]
-
-
-def check_data_home(folder: Path | None) -> None:
-    """ValueError if a folder was named and is none."""
-    if folder is not None and not folder.is_dir():
-        raise ValueError(
-            f"{folder} is a file; --data-home must be a folder"
-            if folder.exists()
-            else f"the folder {folder} does not exist"
-        )
+from annealed.cli.options import DataHome, check_data_home
 
 
 @app.command()
@@ -42,6 +18,13 @@ def datasets(
 ) -> None:
     """List the data sets: what is here, what is missing, how to get it."""
     check_data_home(data_home)
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from annealed import datasets as data
+
     found = data.available(data_home)
     if as_json:
         print(json.dumps([asdict(one) for one in found.values()], indent=2))

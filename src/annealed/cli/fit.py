@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from annealed.cli.application import Debug, Json, app, one_line_errors
-from annealed.cli.files import Data, check_apart, check_seed, check_writable
-from annealed.cli.progress import Progress
-from annealed.cli.report import write_report
-from annealed.cli.summary import print_fit
-from annealed.cli.training import MOST_ROWS, TEST_SHARE, Task, train
-from annealed.divergences import BUILT_IN
-from annealed.estimators import ODAClustering
-from annealed.persistence import save
-from annealed.report import import_tools
+from annealed.cli.options import (
+    Categorical,
+    Columns,
+    Data,
+    Divergence,
+    Drop,
+    NClusters,
+    check_apart,
+    check_divergence,
+    check_seed,
+    check_writable,
+    names_in_option,
+    number_of_clusters,
+)
 
-Names = list[str] | None
-
-
-def names_in_option(given: Names) -> list[str]:
-    """Names from "a,b" or from an option given more than once; quotes keep a comma in a name."""
-    return [name.strip() for text in given or [] for name in next(csv.reader([text]), [])]
+# A larger file is sampled: what is learnt from more rows hardly differs, and memory stays bounded.
+MOST_ROWS = 200_000
+# Of the rows, held out to test a classifier.
+TEST_SHARE = 0.2
 
 
 @app.command()
@@ -35,15 +37,9 @@ def fit(
         str | None,
         typer.Option(help="The column to predict. Without it rows are clustered."),
     ] = None,
-    columns: Annotated[
-        Names,
-        typer.Option(metavar="A,B,C", help="Columns to learn from (default: all others)."),
-    ] = None,
-    drop: Annotated[Names, typer.Option(metavar="A,B,C", help="Columns to leave out.")] = None,
-    categorical: Annotated[
-        Names,
-        typer.Option(metavar="A,B,C", help="Columns of numbers that are codes, not quantities."),
-    ] = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
     preprocess: Annotated[
         str,
         typer.Option(
@@ -58,13 +54,8 @@ def fit(
     report: Annotated[
         Path | None, typer.Option(help="Interactive page to write, for example out.html.")
     ] = None,
-    n_clusters: Annotated[
-        str,
-        typer.Option(metavar="auto|N", help="Number of clusters; auto takes it from the data."),
-    ] = "auto",
-    divergence: Annotated[
-        str, typer.Option(help=f"How rows are compared: {', '.join(BUILT_IN)}.")
-    ] = "squared_euclidean",
+    n_clusters: NClusters = "auto",
+    divergence: Divergence = "squared_euclidean",
     test: Annotated[
         float, typer.Option(help="Share of the rows held out to test a classifier; 0: none.")
     ] = TEST_SHARE,
@@ -84,6 +75,14 @@ def fit(
     for file in (model, report):
         if file is not None:
             check_writable(file)
+
+    from annealed.cli.progress import Progress
+    from annealed.cli.reporting import write_report
+    from annealed.cli.summary import print_fit
+    from annealed.cli.training import Task, train
+    from annealed.persistence import save
+    from annealed.report import import_tools
+
     if report is not None:
         import_tools()  # say what is missing before any work is done
     task = Task(
@@ -107,27 +106,9 @@ def _check_options(preprocess: str, divergence: str, test: float, max_rows: int,
     """ValueError at an option that cannot be."""
     if preprocess not in ("auto", "none"):
         raise ValueError(f"--preprocess must be auto or none, not {preprocess!r}")
-    if divergence not in BUILT_IN:
-        raise ValueError(f"--divergence must be one of {', '.join(BUILT_IN)}, not {divergence!r}")
+    check_divergence(divergence)
     if not 0 <= test < 1:
         raise ValueError(f"--test is a share of the rows, from 0 to less than 1, not {test:g}")
     if max_rows < 1:
         raise ValueError(f"--max-rows must be at least 1, not {max_rows}")
     check_seed(seed)
-
-
-def number_of_clusters(given: str, target: str | None) -> str | int:
-    """What --n-clusters says; ValueError if it says nothing sensible."""
-    if given == "auto":
-        return given
-    if target is not None:
-        raise ValueError("--n-clusters is for clusterings; with --target leave it out")
-    if not given.isdecimal() or int(given) < 1:
-        raise ValueError(f"--n-clusters must be auto or a number of at least 1, not {given!r}")
-    most = ODAClustering().K_max
-    if int(given) > most:
-        raise ValueError(
-            f"--n-clusters can be at most {most}, not {given}; ODAClustering in Python finds more, "
-            "with K_max"
-        )
-    return int(given)

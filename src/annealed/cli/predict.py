@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated
 
-import numpy as np
 import typer
 
 from annealed.cli.application import Debug, app, one_line_errors
-from annealed.cli.files import Data, check_apart, check_writable, open_data
-from annealed.persistence import load
-from annealed.tables.files import TableError, TableFile
-from annealed.tables.model import TabularModel
-
-Model = Annotated[
-    Path, typer.Argument(help="A model written by annealed fit --model.", show_default=False)
-]
+from annealed.cli.options import Data, Model, check_apart, check_writable
 
 
 @app.command()
@@ -42,19 +29,10 @@ def predict(
     if out is not None:
         _check_out(out, data)
         check_apart({"--out": out}, [model])
-    fitted = load(model)
-    if not fitted.__sklearn_is_fitted__():
-        raise ValueError(f"{model} holds a model that has not learnt anything yet")
-    if proba and not hasattr(fitted, "predict_proba"):
-        raise ValueError(f"{model} holds a model without probabilities; leave --proba out")
-    file = open_data(data)
-    rows = 0
-    with _writer(out) as write:
-        for answers in _answers(fitted, file, proba):
-            write(answers)
-            rows += answers.num_rows
-        if not rows:
-            raise TableError(f"{data} has names of columns, but no rows")
+
+    from annealed.cli.predicting import predict_file
+
+    rows = predict_file(model, data, out, proba=proba)
     if out is not None:
         print(f"{rows:,} rows: {out}")
 
@@ -65,103 +43,3 @@ def _check_out(out: Path, data: Path) -> None:
     if out.exists() and data.exists() and out.samefile(data):
         raise ValueError(f"--out names the data itself, {data}; give another file")
     check_writable(out)
-
-
-def _answers(fitted: Any, file: TableFile, proba: bool) -> Iterator[Any]:
-    """Batches of answers as pyarrow RecordBatches."""
-    import pyarrow as pa
-
-    columns, kinds = columns_to_read(fitted, file)
-    classes = getattr(fitted, "classes_", None)
-    name = "cluster" if classes is None else "prediction"
-    for _, table in file.batches(columns, kinds):
-        rows = table if isinstance(fitted, TabularModel) else matrix_of(table)
-        if proba:
-            shares = fitted.predict_proba(rows)
-            best = shares.argmax(axis=1)
-            labels = fitted.predict(rows) if classes is None else classes[best]
-            of = range(shares.shape[1]) if classes is None else classes.tolist()
-            more = {f"p({label})": shares[:, k] for k, label in enumerate(of)}
-        else:
-            labels, more = fitted.predict(rows), {}
-        arrays = [pa.array(labels.tolist()), *map(pa.array, more.values())]
-        yield pa.RecordBatch.from_arrays(arrays, names=[name, *more])
-
-
-def columns_to_read(fitted: Any, file: TableFile) -> tuple[list[str], dict[str, str]]:
-    """The columns a model was learnt with, and what they were."""
-    names = getattr(fitted, "feature_names_in_", None)
-    if names is None:
-        if len(file.names) != fitted.n_features_in_:
-            raise TableError(
-                f"{file.path} has {len(file.names)} columns, but the model was learnt from "
-                f"{fitted.n_features_in_} columns without names"
-            )
-        names = file.names
-    columns = [str(name) for name in names]
-    for name in columns:
-        if name not in file.names:
-            raise TableError(f"{file.path} has no column {name!r}, which the model was learnt with")
-    step = getattr(fitted, "preprocessor_", None)
-    known = ["number"] * len(columns) if step is None else step.kinds_
-    return columns, dict(zip(columns, known, strict=True))
-
-
-def matrix_of(table: Any) -> Any:
-    """Columns of numbers as an array."""
-    return np.column_stack([column.to_numpy(zero_copy_only=False) for column in table.columns])
-
-
-@contextmanager
-def _writer(out: Path | None) -> Iterator[Callable[[Any], None]]:
-    """A function that writes a batch. A file appears under its name only when it is complete."""
-    if out is None:
-        with _csv_on(sys.stdout.buffer) as write:
-            yield write
-        sys.stdout.flush()
-        return
-    part = out.with_name(out.name + ".part")
-    try:
-        written = _csv_on if out.suffix.lower() == ".csv" else _parquet_on
-        with part.open("wb") as file, written(file) as write:
-            yield write
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-@contextmanager
-def _csv_on(stream: BinaryIO) -> Iterator[Callable[[Any], None]]:
-    from pyarrow.csv import CSVWriter, WriteOptions
-
-    # pyarrow puts every name in quotes; we write the line of names as others do.
-    options = WriteOptions(include_header=False, quoting_style="needed")
-    writers: list[Any] = []
-
-    def write(batch: Any) -> None:
-        if not writers:
-            line = io.StringIO()
-            csv.writer(line, lineterminator="\n").writerow(batch.schema.names)
-            stream.write(line.getvalue().encode())
-            writers.append(CSVWriter(stream, batch.schema, write_options=options))
-        writers[0].write_batch(batch)
-
-    yield write
-    for writer in writers:
-        writer.close()
-
-
-@contextmanager
-def _parquet_on(stream: BinaryIO) -> Iterator[Callable[[Any], None]]:
-    from pyarrow.parquet import ParquetWriter
-
-    writers: list[Any] = []
-
-    def write(batch: Any) -> None:
-        if not writers:
-            writers.append(ParquetWriter(stream, batch.schema))
-        writers[0].write_batch(batch)
-
-    yield write
-    for writer in writers:
-        writer.close()

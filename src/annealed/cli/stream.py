@@ -8,13 +8,19 @@ from typing import Annotated
 import typer
 
 from annealed.cli.application import Debug, Json, app, one_line_errors
-from annealed.cli.files import check_apart, check_seed, check_writable
-from annealed.cli.fit import Names, names_in_option, number_of_clusters
-from annealed.cli.stream_run import print_summary, run_stream
-from annealed.cli.streaming import StreamOptions
-from annealed.divergences import BUILT_IN
-from annealed.persistence import save
-from annealed.tables.files.source import need_pyarrow
+from annealed.cli.options import (
+    Categorical,
+    Columns,
+    Divergence,
+    Drop,
+    NClusters,
+    check_apart,
+    check_divergence,
+    check_seed,
+    check_writable,
+    names_in_option,
+    number_of_clusters,
+)
 
 
 @app.command()
@@ -26,11 +32,9 @@ def stream(
     target: Annotated[
         str | None, typer.Option(help="The column to predict. Without it rows are clustered.")
     ] = None,
-    columns: Annotated[
-        Names,
-        typer.Option(metavar="A,B,C", help="Columns to learn from (default: all others)."),
-    ] = None,
-    drop: Annotated[Names, typer.Option(metavar="A,B,C", help="Columns to leave out.")] = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -70,13 +74,8 @@ def stream(
     drift: Annotated[
         bool, typer.Option("--drift", help="Notice when the stream changes, and reheat.")
     ] = False,
-    n_clusters: Annotated[
-        str,
-        typer.Option(metavar="auto|N", help="Number of clusters; auto takes it from the data."),
-    ] = "auto",
-    divergence: Annotated[
-        str, typer.Option(help=f"How rows are compared: {', '.join(BUILT_IN)}.")
-    ] = "squared_euclidean",
+    n_clusters: NClusters = "auto",
+    divergence: Divergence = "squared_euclidean",
     seed: Annotated[int, typer.Option(help="Same seed, same model.")] = 0,
     skip_bad_rows: Annotated[
         bool,
@@ -103,27 +102,33 @@ def stream(
     if metrics_every < 0:
         raise ValueError(f"--metrics-every must be at least 1, or 0 for never, not {metrics_every}")
     check_seed(seed)
-    if divergence not in BUILT_IN:
-        raise ValueError(f"--divergence must be one of {', '.join(BUILT_IN)}, not {divergence!r}")
+    check_divergence(divergence)
     if follow and source == "-":
         raise ValueError("--follow is for files; standard input is read until it ends anyway")
     if follow and Path(source).suffix == ".gz":
         raise ValueError("--follow cannot follow a compressed file")
     if new_rows and checkpoint is None:
         raise ValueError("--new-rows says where a checkpoint goes on; give --checkpoint FILE too")
-    options = StreamOptions(
-        source=source, follow=follow, checkpoint=checkpoint, every=every, new_rows=new_rows,
-        predictions=predictions, target=target, columns=names_in_option(columns),
-        drop=names_in_option(drop), n_clusters=number_of_clusters(n_clusters, target),
-        divergence=divergence, drift=drift, seed=seed, skip_bad=skip_bad_rows,
-    )  # fmt: skip
-    need_pyarrow(Path(options.name))
+    clusters = number_of_clusters(n_clusters, target)
     answers = None if predictions in (None, "-") else Path(str(predictions))
     check_apart({"--checkpoint": checkpoint, "--predictions": answers, "--model": model},
                 [None if source == "-" else Path(source)])  # fmt: skip
     for file in (checkpoint, answers, model):
         if file is not None:
             check_writable(file)
+
+    from annealed.cli.stream_run import print_summary, run_stream
+    from annealed.cli.streaming import StreamOptions
+    from annealed.persistence import save
+    from annealed.tables.files.source import need_pyarrow
+
+    options = StreamOptions(
+        source=source, follow=follow, checkpoint=checkpoint, every=every, new_rows=new_rows,
+        predictions=predictions, target=target, columns=names_in_option(columns),
+        drop=names_in_option(drop), categorical=names_in_option(categorical), n_clusters=clusters,
+        divergence=divergence, drift=drift, seed=seed, skip_bad=skip_bad_rows,
+    )  # fmt: skip
+    need_pyarrow(Path(options.name))
     session = run_stream(options, metrics_every=metrics_every, quiet=quiet, as_json=as_json)
     if model is not None and session.model is not None:
         save(session.model, model)

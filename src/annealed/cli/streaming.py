@@ -76,6 +76,7 @@ class StreamOptions:
     target: str | None
     columns: Sequence[str]
     drop: Sequence[str]
+    categorical: Sequence[str]
     n_clusters: str | int
     divergence: str
     drift: bool
@@ -352,6 +353,8 @@ class Session:
             raise ValueError(f"{self.options.name}: there is no column to learn from")
         try:
             self.kinds = self.rows.kinds(first, self.columns)
+            codes = [name for name in self.columns if name in self.options.categorical]
+            self.kinds |= dict.fromkeys(codes, "category")
             self._check_target(first)
         except (RowError, CellError) as error:
             raise self._of(error) from None
@@ -382,13 +385,15 @@ class Session:
     def _check_target(self, records: Records) -> None:
         """ValueError if the target looks like a quantity, by the first rows."""
         target = self.options.target
-        if target is None:
+        if target is None or target in self.options.categorical:
             return
         assert self.rows is not None
         table = self.rows.table(records, [target], {})
         cells = [cell for cell in take_out(table, target)[1].tolist() if not is_missing(cell)]
+        if self.rows.typed and any(isinstance(cell, str) for cell in cells):
+            return
         try:
-            check_no_quantity(cells, target)
+            check_no_quantity(cells, target, decimal=self.rows.decimal)
         except ValueError as error:
             raise ValueError(f"{self.options.name}: {error}") from None
 
@@ -396,7 +401,7 @@ class Session:
         if not names:
             return
         wanted = [*self.columns, *([] if self.options.target is None else [self.options.target])]
-        for name in (*wanted, *self.options.drop):
+        for name in (*wanted, *self.options.drop, *self.options.categorical):
             if name not in names:
                 raise ValueError(
                     f"{self.options.name} has no column {name!r}; its columns are "

@@ -23,13 +23,12 @@ from annealed.tables.files import TableError, TableFile, draw
 from annealed.tables.model import TabularModel
 from annealed.tables.targets import classes_in
 
-# A larger file is sampled: what is learnt from more rows hardly differs, and memory stays bounded.
-MOST_ROWS = 200_000
+# A larger file is sampled, so that memory stays bounded also where there are many columns.
 MOST_CELLS = 20_000_000
 # Indicators a column of texts is counted as, for that.
 CELLS_OF_A_TEXT = 10
-# Rows held out to test a classifier: a share, up to a number that is enough to tell.
-TEST_SHARE, MOST_TEST_ROWS = 0.2, 10_000
+# Rows held out to test a classifier are a share of all, up to a number that is enough to tell.
+MOST_TEST_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -37,16 +36,16 @@ class Task:
     """What the user asked for."""
 
     data: Path
-    target: str | None = None
-    columns: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    preprocess: str = "auto"
-    n_clusters: str | int | None = "auto"
-    divergence: str = "squared_euclidean"
-    test: float = TEST_SHARE
-    max_rows: int = MOST_ROWS
-    seed: int = 0
+    target: str | None
+    columns: Sequence[str]
+    drop: Sequence[str]
+    categorical: Sequence[str]
+    preprocess: str
+    n_clusters: str | int | None
+    divergence: str
+    test: float
+    max_rows: int
+    seed: int
 
 
 @dataclass
@@ -78,7 +77,7 @@ def train(task: Task, progress: Progress) -> Trained:
     columns = _columns_to_use(task, file)
     table, kinds, rows = _read(task, file, columns, progress)
     _check_preprocess(task, table, kinds, columns)
-    labels, without = _labels(task, table)
+    labels, without = _labels(task, file, table)
     if without.any():
         table = table.filter(~without)
     missing = {name: table.column(name).null_count for name in columns}
@@ -124,7 +123,7 @@ def _columns_to_use(task: Task, file: TableFile) -> list[str]:
     if not left:
         raise TableError(f"{file.path}: no column is left to learn from")
     for name in task.categorical:
-        if name not in left:
+        if name not in left and name != task.target:
             raise TableError(f"--categorical names {name!r}, which is not among the columns used")
     return left
 
@@ -172,7 +171,9 @@ def _standardizes(task: Task) -> bool:
     return task.preprocess == "auto" and task.divergence == "squared_euclidean"
 
 
-def _labels(task: Task, table: Any) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
+def _labels(
+    task: Task, file: TableFile, table: Any
+) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
     """Classes of the rows that have one, and which rows have none."""
     if task.target is None:
         return None, np.zeros(table.num_rows, dtype=bool)
@@ -180,8 +181,10 @@ def _labels(task: Task, table: Any) -> tuple[NDArray[Any] | None, NDArray[np.boo
     without = np.array([is_missing(cell) for cell in cells])
     if without.all():
         raise TableError(f"{task.data}: the target {task.target!r} is missing in every row")
+    present = [cell for cell in cells if not is_missing(cell)]
+    as_texts = task.target in task.categorical or (file.typed and isinstance(present[0], str))
     try:
-        labels = classes_in([cell for cell in cells if not is_missing(cell)], task.target)
+        labels = classes_in(present, task.target, as_texts=as_texts, decimal=file.decimal)
     except ValueError as error:
         raise TableError(f"{task.data}: {error}; without --target rows are clustered") from None
     return labels, without

@@ -99,6 +99,11 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
 epsilon_r, delta, alpha, alpha_min, thresholds
         As in `ODAClustering`; gamma = 0.8 and 20 samples per codevector by default, since a
         decision needs fewer levels than a count of clusters.
+    drift_detector : None, "auto" or detector, default=None
+        Listens to the errors (1 where a sample's class is not the predicted one, else 0) in
+        `partial_fit` and `learn_one`, and reheats to the top of the ladder when they become more
+        frequent: "auto" for a `DriftDetector`, or any object of river's interface (``update(x)``,
+        ``drift_detected``).
     priors : array-like of shape (n_classes,) or None, default=None
         Class probabilities in the order of ``classes_``; None takes those seen.
     class_weight : dict, "balanced" or None, default=None
@@ -118,6 +123,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         The class each codevector carries.
     weights_ : ndarray of shape (K,)
         rho_i, summing to one within each class.
+    nodes_ : ndarray of shape (K,)
+        Place of every codevector in the tree of splits, as in `annealed.path.Level.nodes`.
     temperature_ : float
         T of the model; with a temperature for each codevector, their geometric mean.
     feature_relevances_ : ndarray of shape (n_features,)

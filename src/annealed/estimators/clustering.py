@@ -192,6 +192,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     labels_ : ndarray of shape (n_samples,)
         Clusters of the rows given to `fit`.
     weights_ : ndarray of shape (n_clusters_,)
+    nodes_ : ndarray of shape (n_clusters_,)
+        Place of every codevector in the tree of splits, as in `annealed.path.Level.nodes`.
     temperature_ : float
     path_ : AnnealingPath
     n_features_in_, feature_names_in_

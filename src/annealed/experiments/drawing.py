@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from annealed.atomic_files import replacing
 from annealed.divergences import Array
 from annealed.plots.colours import INK, PALETTE, Colour
 
@@ -87,8 +88,10 @@ def save(drawn: Figure, out: Path, stem: str) -> None:
 
     style: Any = STYLE  # its keys are typed one by one
     with matplotlib.rc_context(style):
-        drawn.savefig(out / f"{stem}.png", metadata={"Software": None})
-        drawn.savefig(out / f"{stem}.svg", metadata={"Date": None})
+        with replacing(out / f"{stem}.png") as file:
+            drawn.savefig(file, format="png", metadata={"Software": None})
+        with replacing(out / f"{stem}.svg") as file:
+            drawn.savefig(file, format="svg", metadata={"Date": None})
 
 
 def where_changed(K: list[int]) -> list[int]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from annealed.atomic_files import write_text
 from annealed.experiments.results import Cell, Check, Outcome, Picture, Table, write_csv
 
 PAPER = (
@@ -62,8 +63,8 @@ def write_page(out: Path, outcomes: Sequence[Outcome], run: Run) -> None:
     header = ["experiment", "claim", "measured", "met", "reason"]
     write_csv(out / "checks.csv", header, checks)
     overview = Table("What was to be shown, and what came out", _HEAD, [_row(r) for r in checks])
-    (out / "results.md").write_text(_markdown(outcomes, run, overview), encoding="utf-8")
-    (out / "results.html").write_text(_html(out, outcomes, run, overview), encoding="utf-8")
+    write_text(out / "results.md", _markdown(outcomes, run, overview))
+    write_text(out / "results.html", _html(out, outcomes, run, overview))
 
 
 _HEAD = ["", "claim", "measured", "met?"]

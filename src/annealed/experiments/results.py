@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from annealed.atomic_files import write_text
 
 Cell = str | int | float
 
@@ -78,7 +81,8 @@ class Outcome:
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Write rows with a line of column names."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines)
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_text(path, lines.getvalue())

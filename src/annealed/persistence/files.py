@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all, and keeping others away from it."""
+"""Whether a file could be written, and keeping others away from it while one does."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import glob
 import json
 import os
 import socket
-import stat
 import sys
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from annealed.atomic_files import BINARY, explaining, replacing
 
 if sys.platform == "win32":
     import msvcrt
@@ -28,82 +27,6 @@ class CheckpointInUseError(OSError):
     """Another process is writing to that checkpoint."""
 
 
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file to write to, which takes the place of ``path`` once it is whole and on the disk.
-
-    If anything fails on the way, what was there before is still there. A new file gets the
-    permissions that any new file gets, a replaced one keeps those it had.
-    """
-    target = Path(os.path.realpath(path))  # a link goes on pointing where it did
-    # A name of its own, so that two who write at once do not write into each other's file.
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        mode = _mode_of(target)
-        # Not tempfile: its files are for nobody but their owner, whatever the user's umask says.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
-        try:
-            with open(descriptor, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            if mode is not None:
-                os.chmod(temporary, mode)
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-        _settle_folder(target.parent)
-    except OSError as error:
-        raise _explained(error, path) from error
-
-
-_BINARY = getattr(os, "O_BINARY", 0)
-
-
-def _mode_of(target: Path) -> int | None:
-    try:
-        found = target.stat().st_mode
-    except FileNotFoundError:
-        return None
-    if stat.S_ISDIR(found):
-        raise IsADirectoryError(
-            errno.EISDIR, "this is a folder; give the name of a file", str(target)
-        )
-    if not stat.S_ISREG(found):
-        raise OSError(errno.EINVAL, "this is not an ordinary file", str(target))
-    return stat.S_IMODE(found)
-
-
-def _settle_folder(folder: Path) -> None:
-    """Have the new name on the disk as well; not every system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _explained(error: OSError, path: Path) -> OSError:
-    """The same error, saying what it means for the file."""
-    reasons = {
-        errno.ENOSPC: "the disk is full",
-        errno.EDQUOT: "your disk quota is used up",
-        errno.EFBIG: "the file would be larger than is allowed",
-        errno.EROFS: "the disk can only be read",
-        errno.EACCES: "you have no permission to write in that folder",
-        errno.EPERM: "you have no permission to write in that folder",
-        errno.ENOENT: "there is no such folder; make it first",
-        errno.ENOTDIR: "part of that path is a file, not a folder",
-        errno.ENAMETOOLONG: "that name is too long",
-    }
-    reason = reasons.get(error.errno or 0, error.strerror or str(error))
-    untouched = "; what was there before is untouched" if path.is_file() else ""
-    return type(error)(error.errno, f"could not be written: {reason}{untouched}", str(path))
-
-
 def check_writable(path: Path) -> None:
     """Raise OSError now if a file could not be written there later.
 
@@ -112,7 +35,8 @@ def check_writable(path: Path) -> None:
     """
     with contextlib.suppress(_TriedError), replacing(path) as file:
         size = path.stat().st_size if path.exists() else 0
-        _make_room(file, max(LEAST_ROOM, 2 * size))
+        with explaining(path):
+            _make_room(file, max(LEAST_ROOM, 2 * size))
         raise _TriedError
 
 
@@ -171,10 +95,8 @@ class Lock:
         os.write(self._descriptor, about)
 
     def _open(self) -> int:
-        try:
-            return os.open(self.beside, os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
-        except OSError as error:
-            raise _explained(error, self.beside) from error
+        with explaining(self.beside):
+            return os.open(self.beside, os.O_RDWR | os.O_CREAT | BINARY, 0o666)
 
     def _holder(self, descriptor: int) -> str:
         try:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from annealed.atomic_files import replacing
 from annealed.divergences import BUILT_IN, BregmanDivergence, Mahalanobis
 from annealed.persistence.answer import answer_of
 from annealed.persistence.container import (
@@ -28,7 +29,6 @@ from annealed.persistence.container import (
 from annealed.persistence.decoder import Decoder
 from annealed.persistence.encoder import Encoder
 from annealed.persistence.estimator_kinds import ESTIMATORS
-from annealed.persistence.files import replacing
 from annealed.persistence.kind import CannotSaveError, MalformedError
 from annealed.persistence.kinds import KINDS
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from annealed.atomic_files import write_text
 from annealed.colours import PALETTE, SHARED, Colour, branch_colour, paler
 from annealed.divergences import BregmanDivergence
 from annealed.report.contents import Contents
@@ -114,9 +115,9 @@ class Page:
         return f"<Page {self.contents.title!r}: {self.contents.summary}>"
 
     def save(self, file: str | PathLike[str]) -> Path:
-        """Write the page to a file and say where it is."""
+        """Write the page to a file, whole or not at all, and say where it is."""
         out = Path(file)
-        out.write_text(self.html, encoding="utf-8", errors="replace")
+        write_text(out, self.html, errors="replace")
         return out
 
     @cached_property

@@ -58,13 +58,16 @@ class TabularModel(BaseEstimator):
     estimator_ : estimator
     target_name_ : str or None
         The column that was the target, if it was given by its name.
-    codevectors_ : ndarray of shape (K, n_features_out)
+    codevectors_, cluster_centers_ : ndarray of shape (K, n_features_out)
         In the units of the table: numbers as they were, for texts the share of each category.
         ``estimator_.codevectors_`` has them as they are compared.
     feature_names_out_ : ndarray of str
         What the columns of ``codevectors_`` are.
-    classes_, path_, weights_, ...
-        Those of ``estimator_``.
+    candidates_, chosen_, classes_, codevector_labels_, feature_relevances_, labels_, n_clusters_, \
+n_clusters_margin_, path_, persistence_, temperature_, weights_
+        Those of ``estimator_``, where it has them.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn: of the table, the target left out.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -9,12 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.tables.columns import is_missing, short_list
+from annealed.tables.columns import is_missing, short_list, text_of_cell
 
-# Whole numbers with more different values than this are taken for a quantity.
-MOST_NUMBERED_CLASSES = 50
+# Whole numbers may be classes or a quantity, and only how many of them differ tells which. To be
+# asked costs a user one option; a quantity taken for classes costs a model that is of no use and
+# looks as if it were. So the limit is low: classes that people number are seldom more than twenty,
+# while ages, years, counts and prices soon are. Among a few rows it is half of them, as where
+# scikit-learn warns; ten, as there are digits, are never asked about.
+MOST_NUMBERED_CLASSES, NEVER_ASKED = 20, 10
 # Texts of which there are more than this, with fewer than so many rows each, for names.
 MOST_CLASSES, LEAST_ROWS = 100, 10
+# Of a number nobody writes; postal codes and the like have it, and it belongs to them.
+LEADING_ZERO = re.compile(r"\s*[+-]?0\d")
 
 
 def names_in(table: Any) -> list[str] | None:
@@ -68,30 +75,38 @@ def _array(cells: list[Any]) -> NDArray[Any]:
     return np.array(cells) if len(kinds) == 1 else np.array(cells, dtype=object)
 
 
-def classes_in(cells: list[Any], column: str) -> NDArray[Any]:
+def classes_in(
+    cells: list[Any], column: str, *, as_texts: bool = False, decimal: str = "."
+) -> NDArray[Any]:
     """Class labels from the cells of a column: whole numbers, truth values or texts.
 
     Parameters
     ----------
     cells : list
-        None missing. Texts that are all whole numbers become numbers.
+        None missing.
     column : str
         Its name, for messages.
+    as_texts : bool, default=False
+        They are classes, whatever they look like. Otherwise texts that are all whole numbers become
+        numbers, unless one is written with zeros in front, as codes are.
+    decimal : str, default="."
+        What stands for the decimal point in numbers that are texts.
 
     Raises
     ------
     ValueError
         They look like a quantity, or like names; or there is only one class.
     """
-    labels = _labels(cells, column)
+    if as_texts:
+        labels = np.array([text_of_cell(cell) for cell in cells])
+    else:
+        labels = _labels(cells, column, decimal)
     found, counts = np.unique(labels, return_counts=True)
     if len(found) == 1:
         raise ValueError(
             f"the target {column!r} has the same value in every row ({found[0]}): there is nothing "
             "to tell apart"
         )
-    if labels.dtype.kind in "iu" and len(found) > MOST_NUMBERED_CLASSES:
-        raise ValueError(_a_quantity(column, f"{len(found)} different numbers"))
     if len(found) > MOST_CLASSES and counts.sum() < LEAST_ROWS * len(found):
         raise ValueError(
             f"the target {column!r} has {len(found)} different values in {counts.sum()} rows; "
@@ -100,29 +115,40 @@ def classes_in(cells: list[Any], column: str) -> NDArray[Any]:
     return labels
 
 
-def check_no_quantity(cells: list[Any], column: str) -> None:
-    """ValueError if some cells of a target, none missing, are numbers that are not whole."""
-    _labels(cells, column)
+def check_no_quantity(cells: list[Any], column: str, *, decimal: str = ".") -> None:
+    """ValueError if the cells of a target, none missing, look like a quantity, not like classes."""
+    _labels(cells, column, decimal)
 
 
 def _a_quantity(column: str, what: str) -> str:
     return (
         f"the target {column!r} looks like a quantity ({what}), and this model tells classes "
-        "apart; make classes of it, for example low, middle and high"
+        "apart; make classes of it, for example low, middle and high, or, if these are classes, "
+        f"have them taken as texts (--categorical {column!r})"
     )
 
 
-def _labels(cells: list[Any], column: str) -> NDArray[Any]:
+def _labels(cells: list[Any], column: str, decimal: str) -> NDArray[Any]:
     kinds = {type(cell) for cell in cells}
     if kinds == {bool}:
         return np.array(cells)
     try:
-        numbers = [float(cell) for cell in cells]
+        numbers = [
+            float(cell.replace(decimal, ".") if isinstance(cell, str) else cell) for cell in cells
+        ]
     except (TypeError, ValueError):
+        return np.array([str(cell) for cell in cells])
+    if any(isinstance(cell, str) and LEADING_ZERO.match(cell) for cell in cells):
         return np.array([str(cell) for cell in cells])
     for number in numbers:
         if not number.is_integer():
             raise ValueError(_a_quantity(column, f"{number:g} is not a whole number"))
         if abs(number) > 2**53:  # where floats have no whole numbers of their own any more
             raise ValueError(_a_quantity(column, f"{number:g} is no number of a class"))
-    return np.array([int(number) for number in numbers])
+    labels = np.array([int(number) for number in numbers])
+    different, rows = len(np.unique(labels)), len(labels)
+    if different > min(MOST_NUMBERED_CLASSES, max(NEVER_ASKED, rows // 2)):
+        raise ValueError(
+            _a_quantity(column, f"{different} different whole numbers in {rows:,} rows")
+        )
+    return labels

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from annealed.tables.files.source import (
+    TO_UTF_8,
     Place,
     Survey,
     TableError,
     TableFile,
+    check_names_are_utf_8,
     is_number,
     shortened,
     times_of_texts,
@@ -31,6 +33,8 @@ FEW = 30
 
 class CSVFile(TableFile):
     """A CSV file with a line of names, separated by commas, semicolons or tabs; also compressed."""
+
+    typed = False
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -60,13 +64,17 @@ class CSVFile(TableFile):
             raise TableError(f"{self.path} is in UTF-16: save it as UTF-8")
         if b"\0" in start[:4096]:
             raise TableError(f"{self.path} is not a text file")
-        text = start.decode("utf-8-sig", errors="replace")
+        text = start.decode("utf-8-sig", errors="surrogateescape")
         line = next((line for line in text.splitlines() if line.strip()), "")
         if not line:
             raise TableError(f"{self.path} is empty")
         tab = self.path.suffixes[0].lower() == ".tsv" if self.path.suffixes else False
         delimiter = "\t" if tab else max(",;\t", key=line.count)
         names = next(row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row)
+        try:
+            check_names_are_utf_8(names)
+        except TableError as error:
+            raise TableError(f"{self.path}: {error}") from None
         return delimiter, names
 
     # -- reading -------------------------------------------------------------------------------
@@ -79,10 +87,10 @@ class CSVFile(TableFile):
         wrong: list[tuple[int, int, str]] = []
         rows = 0
         try:
-            for batch in self._open(raw, wrong):
-                renamed = pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
-                yield renamed
-                rows += batch.num_rows
+            with self._open(raw, wrong) as batches:
+                for batch in batches:
+                    yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
+                    rows += batch.num_rows
         except pa.ArrowInvalid as error:
             raise self._explained(error, wrong, rows, raw) from None
         except OSError as error:
@@ -154,16 +162,17 @@ class CSVFile(TableFile):
 
     def _not_utf8(self, raw: Sequence[str]) -> TableError:
         first = 0
-        for batch in self._open(raw, [], binary=True):
-            for name, column in zip(raw, batch.columns, strict=True):
-                for at, cell in enumerate(column.to_pylist()):
-                    try:
-                        (cell or b"").decode()
-                    except UnicodeDecodeError:
-                        place = Place(self.path, self.names[self.raw_names.index(name)], first)
-                        return place.error(at, f"{cell!r} is not UTF-8: save the file as UTF-8")
-            first += batch.num_rows
-        return TableError(f"{self.path} is not UTF-8: save it as UTF-8")
+        with self._open(raw, [], binary=True) as batches:
+            for batch in batches:
+                for name, column in zip(raw, batch.columns, strict=True):
+                    for at, cell in enumerate(column.to_pylist()):
+                        try:
+                            (cell or b"").decode()
+                        except UnicodeDecodeError:
+                            place = Place(self.path, self.names[self.raw_names.index(name)], first)
+                            return place.error(at, f"{cell!r} is not UTF-8: {TO_UTF_8}")
+                first += batch.num_rows
+        return TableError(f"{self.path} is not UTF-8: {TO_UTF_8}")
 
     # -- what the columns are ------------------------------------------------------------------
 

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from annealed.tables.columns import column_of_cells
 from annealed.tables.files.csv_file import MISSING
-from annealed.tables.files.source import TableError, is_number, shortened
+from annealed.tables.files.source import (
+    TO_UTF_8,
+    TableError,
+    check_names_are_utf_8,
+    is_number,
+    shortened,
+)
 
 # Bytes asked for at a time, and the longest record there may be.
 CHUNK = 1 << 20
@@ -164,9 +170,10 @@ def split_records(data: bytes, quotes: bool) -> tuple[Records, bytes]:
 
 def header_of(record: bytes) -> tuple[str, list[str]]:
     """The delimiter and the names in the first line of a CSV stream."""
-    text = record.decode("utf-8-sig", errors="replace").rstrip("\r\n")
+    text = record.decode("utf-8-sig", errors="surrogateescape").rstrip("\r\n")
     delimiter = max(",;\t", key=text.count)
     names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
+    check_names_are_utf_8(names)
     for place, name in enumerate(names, start=1):
         if names.count(name) > 1 or not name:
             raise TableError(
@@ -179,6 +186,8 @@ def header_of(record: bytes) -> tuple[str, list[str]]:
 
 class CSVRows:
     """Rows of CSV: all cells as texts until it is said which columns are numbers."""
+
+    typed = False  # a cell that is a text need not be meant as one
 
     def __init__(self, delimiter: str, names: Sequence[str]) -> None:
         self.delimiter, self.names = delimiter, list(names)
@@ -248,7 +257,7 @@ class CSVRows:
                     try:
                         line.decode()
                     except UnicodeDecodeError:
-                        raise RowError(at, "it is not UTF-8") from None
+                        raise RowError(at, f"it is not UTF-8: {TO_UTF_8}") from None
             raise
 
     def kinds(self, records: Records, columns: Sequence[str]) -> dict[str, str]:
@@ -277,6 +286,8 @@ class JSONRows:
     """Objects of JSON, one on each line."""
 
     names: Sequence[str] = ()
+    decimal = "."
+    typed = True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JSONRows)
@@ -295,7 +306,7 @@ class JSONRows:
                 where = f"{error.msg} at character {error.colno}"
                 raise RowError(at, f"it is not JSON ({where}): {_start(line)}") from None
             except UnicodeDecodeError:
-                raise RowError(at, "it is not UTF-8") from None
+                raise RowError(at, f"it is not UTF-8: {TO_UTF_8}") from None
             if not isinstance(row, dict):
                 raise RowError(at, f"it is not a JSON object: {_start(line)}")
             rows.append({name: row.get(name) for name in columns} if columns else row)

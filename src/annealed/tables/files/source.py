@@ -50,6 +50,7 @@ class TableFile:
 
     names: list[str]
     decimal = "."  # between the whole and the fraction of numbers that are texts
+    typed = True  # whether a cell that is a text was meant to be one; in CSV all are texts
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -138,6 +139,26 @@ def kind_of_type(arrow_type: Any) -> str | None:
 
 
 # -- cells ---------------------------------------------------------------------------------------
+
+
+# What to do about text in another encoding, at the end of a message about it.
+TO_UTF_8 = "convert the text, for example with iconv -f latin1 -t utf-8"
+
+
+def check_names_are_utf_8(names: Sequence[str]) -> None:
+    """TableError at a name of a column with bytes that are not UTF-8.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Decoded with ``errors="surrogateescape"``, which keeps such bytes.
+    """
+    for name in names:
+        raw = name.encode("utf-8", "surrogateescape")
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            raise TableError(f"the column name {raw!r} is not UTF-8: {TO_UTF_8}") from None
 
 
 def is_number(text: str) -> bool:

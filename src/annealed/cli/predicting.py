@@ -1,0 +1,132 @@
+"""What `annealed predict` does: rows of a file in, answers of a model out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from annealed.atomic_files import replacing
+from annealed.cli.files import open_data
+from annealed.persistence import load
+from annealed.tables.files import TableError, TableFile
+from annealed.tables.model import TabularModel
+
+
+def predict_file(model: Path, data: Path, out: Path | None, *, proba: bool) -> int:
+    """Write the answers for every row, in the order of the rows; how many there were."""
+    fitted = load(model)
+    if not fitted.__sklearn_is_fitted__():
+        raise ValueError(f"{model} holds a model that has not learnt anything yet")
+    if proba and not hasattr(fitted, "predict_proba"):
+        raise ValueError(f"{model} holds a model without probabilities; leave --proba out")
+    file = open_data(data)
+    rows = 0
+    with _writer(out) as write:
+        for answers in _answers(fitted, file, proba):
+            write(answers)
+            rows += answers.num_rows
+        if not rows:
+            raise TableError(f"{data} has names of columns, but no rows")
+    return rows
+
+
+def _answers(fitted: Any, file: TableFile, proba: bool) -> Iterator[Any]:
+    """Batches of answers as pyarrow RecordBatches."""
+    import pyarrow as pa
+
+    columns, kinds = columns_to_read(fitted, file)
+    classes = getattr(fitted, "classes_", None)
+    name = "cluster" if classes is None else "prediction"
+    for _, table in file.batches(columns, kinds):
+        rows = table if isinstance(fitted, TabularModel) else matrix_of(table)
+        if proba:
+            shares = fitted.predict_proba(rows)
+            best = shares.argmax(axis=1)
+            labels = fitted.predict(rows) if classes is None else classes[best]
+            of = range(shares.shape[1]) if classes is None else classes.tolist()
+            more = {f"p({label})": shares[:, k] for k, label in enumerate(of)}
+        else:
+            labels, more = fitted.predict(rows), {}
+        arrays = [pa.array(labels.tolist()), *map(pa.array, more.values())]
+        yield pa.RecordBatch.from_arrays(arrays, names=[name, *more])
+
+
+def columns_to_read(fitted: Any, file: TableFile) -> tuple[list[str], dict[str, str]]:
+    """The columns a model was learnt with, and what they were."""
+    names = getattr(fitted, "feature_names_in_", None)
+    if names is None:
+        if len(file.names) != fitted.n_features_in_:
+            raise TableError(
+                f"{file.path} has {len(file.names)} columns, but the model was learnt from "
+                f"{fitted.n_features_in_} columns without names"
+            )
+        names = file.names
+    columns = [str(name) for name in names]
+    for name in columns:
+        if name not in file.names:
+            raise TableError(f"{file.path} has no column {name!r}, which the model was learnt with")
+    step = getattr(fitted, "preprocessor_", None)
+    known = ["number"] * len(columns) if step is None else step.kinds_
+    return columns, dict(zip(columns, known, strict=True))
+
+
+def matrix_of(table: Any) -> Any:
+    """Columns of numbers as an array."""
+    return np.column_stack([column.to_numpy(zero_copy_only=False) for column in table.columns])
+
+
+@contextmanager
+def _writer(out: Path | None) -> Iterator[Callable[[Any], None]]:
+    """A function that writes a batch. A file appears under its name only when it is complete."""
+    if out is None:
+        with _csv_on(sys.stdout.buffer) as write:
+            yield write
+        sys.stdout.flush()
+        return
+    written = _csv_on if out.suffix.lower() == ".csv" else _parquet_on
+    with replacing(out) as file, written(file) as write:
+        yield write
+
+
+@contextmanager
+def _csv_on(stream: BinaryIO) -> Iterator[Callable[[Any], None]]:
+    from pyarrow.csv import CSVWriter, WriteOptions
+
+    # pyarrow puts every name in quotes; we write the line of names as others do.
+    options = WriteOptions(include_header=False, quoting_style="needed")
+    writers: list[Any] = []
+
+    def write(batch: Any) -> None:
+        if not writers:
+            line = io.StringIO()
+            csv.writer(line, lineterminator="\n").writerow(batch.schema.names)
+            stream.write(line.getvalue().encode())
+            writers.append(CSVWriter(stream, batch.schema, write_options=options))
+        writers[0].write_batch(batch)
+
+    yield write
+    for writer in writers:
+        writer.close()
+
+
+@contextmanager
+def _parquet_on(stream: BinaryIO) -> Iterator[Callable[[Any], None]]:
+    from pyarrow.parquet import ParquetWriter
+
+    writers: list[Any] = []
+
+    def write(batch: Any) -> None:
+        if not writers:
+            writers.append(ParquetWriter(stream, batch.schema))
+        writers[0].write_batch(batch)
+
+    yield write
+    for writer in writers:
+        writer.close()

@@ -1,0 +1,39 @@
+"""What `annealed report` does: a page about a model and a sample of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from annealed.cli.files import open_data
+from annealed.cli.predicting import columns_to_read, matrix_of
+from annealed.report import explore
+from annealed.tables import TabularModel
+from annealed.tables.files import TableError, draw
+
+# The page shows at most so many rows.
+SHOWN_ROWS = 5000
+
+
+def write_report(fitted: Any, data: Path | None, out: Path, *, title: str, seed: int) -> None:
+    """The page about a fitted model and, if given, a sample of the rows in a file."""
+    if not hasattr(fitted, "path_"):
+        raise ValueError(
+            f"this {type(fitted).__name__} has no annealing path to show; annealed report is for "
+            "models made by annealing"
+        )
+    rows, total = None, None
+    if data is not None:
+        file = open_data(data)
+        columns, kinds = columns_to_read(fitted, file)
+        target = getattr(fitted, "target_name_", None)
+        if target in file.names:
+            columns = [*columns, target]
+        first = columns[:1]
+        total = sum(table.num_rows for _, table in file.batches(first, {}))
+        if not total:
+            raise TableError(f"{data} has names of columns, but no rows")
+        table = draw(file, columns, kinds, total, SHOWN_ROWS, seed)
+        rows = table if isinstance(fitted, TabularModel) else matrix_of(table)
+        total = total if total > len(table) else None
+    explore(fitted, rows, title=title, n_rows=total, seed=seed).save(out)
