@@ -11,9 +11,10 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import make_blobs, make_moons
+from thoroughness import examples
 
 from annealed import BregmanDivergence, Mahalanobis, ODAClassifier, ODAClustering
 
@@ -43,7 +44,7 @@ def fed(model, X, cuts, y=None, weights=None, reads=False):
 cuts_of = st.lists(st.integers(0, 3000), max_size=12)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(cuts=cuts_of, seed=st.integers(0, 5), split=st.sampled_from(["variance", "perturb"]))
 def test_any_chunking_of_a_clustering_is_bit_identical(cuts, seed, split):
     X = make_blobs(3000, centers=4, n_features=3, random_state=seed)[0]
@@ -53,7 +54,7 @@ def test_any_chunking_of_a_clustering_is_bit_identical(cuts, seed, split):
     assert fingerprint(fed(again, X, cuts, reads=True)) == whole
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(cuts=cuts_of, weighted=st.booleans())
 def test_any_chunking_of_a_classifier_is_bit_identical(cuts, weighted):
     """With classes that come late and at their own pace, and with weights."""
@@ -69,7 +70,7 @@ def test_any_chunking_of_a_classifier_is_bit_identical(cuts, weighted):
     np.testing.assert_array_equal(whole.predict_proba(X[:50]), cut.predict_proba(X[:50]))
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(cuts=cuts_of)
 def test_any_chunking_of_a_large_codebook_is_bit_identical(cuts):
     """Sixteen samples at a time, whoever looks in between (the look-ahead kernel)."""
