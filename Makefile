@@ -12,14 +12,14 @@ BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 # Pictures go to files; no target needs a screen.
 export MPLBACKEND := Agg
 
-.PHONY: help demo reproduce test test-oldest lint bench clean
+.PHONY: help environments demo reproduce test test-thorough test-oldest lint bench clean
 
 help:
 	@echo "make demo         anneal a data set, print the levels, draw out/bifurcation.png"
 	@echo "make reproduce    the paper's figures and table into out/reproduced (QUICK= for the full run)"
 	@echo "make test         the whole test suite, newest releases"
-	@echo "make test-oldest  the same, less what tests the algorithm itself or needs a browser, with the"
-	@echo "                  oldest numpy, scipy and scikit-learn we support"
+	@echo "make test-thorough  the same with every seed, file and example: about half an hour"
+	@echo "make test-oldest  what concerns numpy and scikit-learn, with the oldest we support"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        speed and quality beside other packages"
 	@echo "make clean        remove environments, builds and caches"
@@ -30,12 +30,19 @@ demo: .venv/.installed-plot
 reproduce: .venv/.installed-all
 	.venv/bin/annealed reproduce $(QUICK) --out out/reproduced
 
-test: .venv/.installed-dev
-	.venv/bin/python -m pytest --numprocesses auto $(PYTEST_ARGS)
+# Tests that share something dear (a browser, a run of `annealed reproduce`) share a worker.
+PYTEST := -m pytest --numprocesses auto --dist loadgroup
 
-test-oldest: .venv-oldest/.installed-dev
-	.venv-oldest/bin/python -m pytest --numprocesses auto -m "not quality and not browser" \
-	  --ignore src/annealed/river.py $(PYTEST_ARGS)
+test: .venv/.installed-dev
+	.venv/bin/python $(PYTEST) $(PYTEST_ARGS)
+
+test-thorough: .venv/.installed-dev
+	HYPOTHESIS_PROFILE=thorough .venv/bin/python $(PYTEST) $(PYTEST_ARGS)
+
+# Without the extras: what commands, pictures and pages do with numpy and scikit-learn, the estimators
+# do too. Doctests are those of the newest releases, which print numbers in their own way.
+test-oldest: .venv-oldest/.installed-test
+	.venv-oldest/bin/python $(PYTEST) -m "not quality and not browser" tests $(PYTEST_ARGS)
 
 lint: .venv/.installed-dev
 	.venv/bin/ruff check
@@ -47,20 +54,35 @@ bench: .venv-bench/.installed-bench
 	.venv-bench/bin/python -m benchmarks
 
 # <environment>/.installed-<extra> stands for the package installed there with that extra.
-STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv-oldest/.installed-dev \
+STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv-oldest/.installed-test \
           .venv-bench/.installed-bench
 
 # river is tested in its newest release only: older ones would have to be compiled.
 .venv/.installed-dev: PINS := 'river>=0.21'
-.venv-oldest/.installed-dev: PINS := $(OLDEST)
+.venv-oldest/.installed-test: PINS := $(OLDEST)
 
-$(STAMPS): $(BUILD_INPUTS)
-	@echo "Setting up $(@D): downloads, and compiles the core. This takes a minute or so."
+# What CI needs; with --jobs 2 one environment is set up while the other is.
+environments: .venv/.installed-dev .venv-oldest/.installed-test
+
+# Modules are compiled to bytecode as they are imported, not all of them beforehand: most never are.
+PIP_INSTALL := -m pip install --quiet --no-compile
+
+$(STAMPS): build/wheel/.built
+	@echo "Setting up $(@D): downloads what the package needs."
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --editable '.[$(@F:.installed-%=%)]' $(PINS)
+	$(@D)/bin/python $(PIP_INSTALL) --force-reinstall --no-deps build/wheel/*.whl
+	$(@D)/bin/python $(PIP_INSTALL) 'annealed[$(@F:.installed-%=%)]' $(PINS)
+	touch $@
+
+# The wheel of an editable install, compiled once for all environments: the core depends on no
+# version of numpy. The environment it is built in is kept, so that only what changed is compiled.
+build/wheel/.built: $(BUILD_INPUTS)
+	@echo "Compiling the core. This takes half a minute or so."
+	test -x .venv-build/bin/python || $(PYTHON) -m venv .venv-build
+	.venv-build/bin/python .ci/editable_wheel.py $(@D)
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-bench build dist out
+	rm -rf .venv .venv-oldest .venv-bench .venv-build build dist out
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

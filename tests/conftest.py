@@ -8,14 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 
-sys.path.insert(0, str(Path(__file__).parent))  # tests import `predicates`
-
-settings.register_profile(
-    "annealed", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("annealed")
+sys.path.insert(0, str(Path(__file__).parent))  # tests import `predicates` and their like
+import thoroughness  # noqa: F401  (loads the profile of Hypothesis)
 
 
 def pytest_addoption(parser):

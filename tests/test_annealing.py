@@ -20,6 +20,7 @@ from sklearn.datasets import (
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from thoroughness import tries
 
 from annealed import ODAClassifier, ODAClustering, paper_settings
 
@@ -67,7 +68,7 @@ def test_the_first_split_happens_at_the_critical_temperature(d, split):
     deviation[-1] = 3
     T_c = 2 * 9.0
     first, reported = [], []
-    for seed in range(20):
+    for seed in range(tries(7, 20)):
         X = np.random.default_rng(seed).normal(size=(60000, d)) * deviation
         model = ODAClustering(
             None, split=split, gamma=0.95, samples_per_codevector=400, T_min=0.6 * T_c, K_max=8
@@ -101,9 +102,10 @@ def test_the_critical_temperature_of_other_divergences():
     ],
 )
 def test_the_number_of_clusters_is_found(make, K):
-    """At least nine of ten, data and model reseeded."""
-    found = [ODAClustering(random_state=seed).fit(make(seed)).n_clusters_ for seed in range(10)]
-    assert sum(k == K for k in found) >= 9, found
+    """At least nine of ten, data and model reseeded (`python -m benchmarks clusters` has more)."""
+    seeds = tries(2, 10)
+    found = [ODAClustering(random_state=seed).fit(make(seed)).n_clusters_ for seed in range(seeds)]
+    assert sum(k == K for k in found) >= 0.9 * seeds, found
 
 
 def test_how_sure_the_number_is():
@@ -124,14 +126,14 @@ def test_a_stream_chooses_the_number_too():
 def test_polished_distortion_equals_the_best_of_ten_k_means(make, K):
     """At a K that persists the annealed solution is the global one (algorithm.md, section 3)."""
     ratios = []
-    for seed in range(10):
+    for seed in range(tries(2, 10)):
         X = make(seed)
         best = KMeans(K, n_init=10, random_state=seed).fit(X).inertia_
         model = ODAClustering(K, polish=True, random_state=seed).fit(X)
         assert model.n_clusters_ == K
         assert model.temperature_ == 0
         ratios.append(-model.score(X) * len(X) / best)
-    assert sum(ratio < 1.001 for ratio in ratios) >= 9, ratios
+    assert sum(ratio < 1.001 for ratio in ratios) >= 0.9 * len(ratios), ratios
 
 
 def test_annealing_finds_the_two_groups_of_iris():
@@ -178,7 +180,7 @@ def test_classification_with_the_i_divergence():
     X, y = load_breast_cancer(return_X_y=True)
     X = X / X.mean(axis=0)
     model = ODAClassifier(divergence="i_divergence", random_state=0)
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    folds = StratifiedKFold(tries(2, 5), shuffle=True, random_state=0)
     assert cross_val_score(model, X, y, cv=folds).mean() > 0.907
 
 

@@ -8,10 +8,6 @@ import sys
 import types
 import xml.dom.minidom
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import sklearn
@@ -22,6 +18,17 @@ from sklearn.preprocessing import StandardScaler
 from annealed import DeterministicAnnealing, ODAClassifier, ODAClustering, paper_settings
 from annealed.callbacks import LivePlot, ProgressBar
 
+
+@pytest.fixture
+def plt():
+    """matplotlib.pyplot, whose figures are closed again."""
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    yield pyplot
+    pyplot.close("all")
+
+
 KINDS = {
     "clustering": lambda **more: ODAClustering(K_max=8, random_state=0, **more),
     "given": lambda **more: ODAClustering(3, K_max=8, polish=True, random_state=0, **more),
@@ -29,7 +36,7 @@ KINDS = {
     "as annealed": lambda **more: ODAClassifier(
         level="last", fine_tune=None, random_state=0, **more
     ),
-    "batch": lambda **more: DeterministicAnnealing(3, random_state=0, **more),
+    "batch": lambda **more: DeterministicAnnealing(3, gamma=0.7, random_state=0, **more),
 }
 
 
@@ -179,13 +186,12 @@ def test_no_fit_has_more_levels_than_it_announced(parameters, known, blobs):
     assert not known or len(model.path_) <= diary.most
 
 
-def test_callbacks_are_shared_by_clones_and_pickled_without_what_they_draw_on(blobs):
+def test_callbacks_are_shared_by_clones_and_pickled_without_what_they_draw_on(blobs, plt):
     model = ODAClustering(3, callbacks=[LivePlot(), ProgressBar()], random_state=0).fit(blobs[0])
     twin = clone(model)
     assert all(a is b for a, b in zip(twin.callbacks, model.callbacks, strict=True))
     again = pickle.loads(pickle.dumps(model)).fit(blobs[0])
     assert again.callbacks[0].n_drawn_ > 0
-    plt.close("all")
 
 
 # -- scikit-learn's own interface -----------------------------------------------------------------
@@ -225,7 +231,7 @@ def test_scikit_learns_monitor_scores_every_level_of_a_pipeline(blobs):
 
 
 def test_a_progress_bar_says_nothing_where_nobody_sees_it(blobs, capsys):
-    from rich.console import Console
+    Console = pytest.importorskip("rich.console").Console
 
     sink = io.StringIO()
     for bar in (ProgressBar(), ProgressBar(Console(file=sink))):
@@ -235,7 +241,7 @@ def test_a_progress_bar_says_nothing_where_nobody_sees_it(blobs, capsys):
 
 
 def test_a_progress_bar_shows_every_level_on_a_terminal(blobs):
-    from rich.console import Console
+    Console = pytest.importorskip("rich.console").Console
 
     sink = io.StringIO()
     console = Console(file=sink, force_terminal=True, width=100)
@@ -252,16 +258,15 @@ def test_without_rich_a_progress_bar_says_what_to_install(blobs, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["clustering", "classifier"])
-def test_a_live_plot_is_drawn_at_every_level(kind, blobs):
+def test_a_live_plot_is_drawn_at_every_level(kind, blobs, plt):
     X, y = blobs
     plot = LivePlot(least_seconds=0)
-    model = KINDS[kind](callbacks=[plot]).fit(X, y)
+    model = KINDS[kind](gamma=0.5, callbacks=[plot]).fit(X, y)
     assert plot.n_drawn_ == len(model.path_)
     assert len(plot.display_.splits_.get_offsets()) == len(model.path_.splits)
-    plt.close("all")
 
 
-def test_a_live_plot_leaves_out_what_comes_too_soon_but_not_the_last(blobs):
+def test_a_live_plot_leaves_out_what_comes_too_soon_but_not_the_last(blobs, plt):
     _, ax = plt.subplots()
     plot = LivePlot("n_codevectors", ax=ax, least_seconds=1e9)
     model = ODAClustering(3, callbacks=[plot], random_state=0).fit(blobs[0])
@@ -269,21 +274,19 @@ def test_a_live_plot_leaves_out_what_comes_too_soon_but_not_the_last(blobs):
     T, K = ax.lines[0].get_data()
     np.testing.assert_array_equal(T, model.path_.temperatures)
     np.testing.assert_array_equal(K, model.path_.n_codevectors)
-    plt.close("all")
     with pytest.raises(ValueError, match="kind"):
         LivePlot("song")
 
 
-def test_a_live_plot_follows_a_stream(blobs):
+def test_a_live_plot_follows_a_stream(blobs, plt):
     plot = LivePlot(least_seconds=0)
     model = ODAClustering(callbacks=[plot], random_state=0)
     for _ in range(4):
         model.partial_fit(blobs[0])
     assert plot.n_drawn_ == len(model.path_) > 0
-    plt.close("all")
 
 
-def test_in_a_notebook_a_live_plot_changes_one_output(blobs, monkeypatch):
+def test_in_a_notebook_a_live_plot_changes_one_output(blobs, monkeypatch, plt):
     shown = []
 
     class Handle:
@@ -298,9 +301,11 @@ def test_in_a_notebook_a_live_plot_changes_one_output(blobs, monkeypatch):
     module.display = display
     monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
     monkeypatch.setitem(sys.modules, "IPython.display", module)
-    monkeypatch.setattr(mpl, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
+    monkeypatch.setattr(
+        "matplotlib.get_backend", lambda: "module://matplotlib_inline.backend_inline"
+    )
     plot = LivePlot(least_seconds=0)
-    model = ODAClustering(3, callbacks=[plot], random_state=0).fit(blobs[0])
+    model = ODAClustering(3, gamma=0.5, callbacks=[plot], random_state=0).fit(blobs[0])
     assert [what for what, _ in shown] == ["display"] + ["update"] * (len(model.path_) - 1)
     assert all(figure is plot.figure_ for _, figure in shown)
     assert plt.get_fignums() == []  # or it would be shown once more

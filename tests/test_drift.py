@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from predicates import same_model, same_tutor
+from thoroughness import examples
 
 from annealed import DriftDetector, ODAClassifier, ODAClustering
 
@@ -33,7 +34,7 @@ def turned_moons(n=6000, seed=0):
 # -- the detector ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(0, 2**31), st.floats(0.02, 0.5), st.floats(0.2, 0.45))
 def test_a_rise_of_the_error_rate_is_noticed_soon(seed, rate, rise):
     rng = np.random.default_rng(seed)
@@ -164,7 +165,7 @@ def test_with_the_option_a_classifier_recovers(fine_tune):
     assert right["auto"][-20:].mean() > 0.95  # the classes lie six standard deviations apart
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(st.lists(st.integers(1, 3999), max_size=6), st.booleans())
 def test_how_calls_cut_a_changing_stream_cannot_be_seen(edges, weighted):
     X, y = turned_moons(4000)

@@ -23,30 +23,26 @@ NEGATIVE = (
     "not defined there"
 )
 
+# What else a parameter changes is tested elsewhere; here, what scikit-learn can see of it: whether
+# negative values are allowed, how many clusters there are, and which branch of `fit` is taken.
 ESTIMATORS = [
     ODAClustering(),
-    ODAClustering(n_clusters=None, K_max=20),
-    ODAClustering(n_clusters=3),
-    ODAClustering(n_clusters=None, K_max=20, split="perturb"),
     ODAClustering(n_clusters=2, polish=True),
     ODAClustering(n_clusters=None, K_max=20, divergence="i_divergence"),
     ODAClassifier(),
-    ODAClassifier(level="last", fine_tune=None),
     ODAClassifier(level="last", fine_tune=None, split="perturb"),
-    ODAClassifier(divergence="i_divergence"),
+    ODAClassifier(level="last", fine_tune=None, divergence="i_divergence"),
     StochasticVQ(),
     StochasticVQ(3, init="random", divergence="i_divergence"),
     LVQClassifier(),
-    LVQClassifier(rule="glvq"),
     LVQClassifier(rule="glvq", divergence="i_divergence"),
-    DeterministicAnnealing(3),
-    DeterministicAnnealing(K_max=4, gamma=0.8),
+    DeterministicAnnealing(2, gamma=0.6),
     DeterministicAnnealing(n_clusters=None, K_max=4, gamma=0.8, divergence="i_divergence"),
 ]
 if sklearn.__version__.startswith(("1.6.", "1.7.")):
-    # What a release of scikit-learn changes shows in one of each class; their variants are checked
-    # with the newest.
-    ESTIMATORS = list({type(estimator): estimator for estimator in reversed(ESTIMATORS)}.values())
+    # What a release of scikit-learn changes shows in one of each class, whatever its parameters:
+    # the quickest.
+    ESTIMATORS = [ESTIMATORS[k] for k in (1, 4, 6, 8, 10)]
 
 
 SHARP = (

@@ -7,11 +7,10 @@ import re
 import runpy
 from pathlib import Path
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 import pytest
+
+pytest.importorskip("matplotlib").use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 

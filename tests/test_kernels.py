@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from thoroughness import examples
 
 from annealed.divergences import Mahalanobis, get_divergence
 from annealed.kernels import online, reference
@@ -60,7 +61,7 @@ def start(kernel, divergence, X, K, rng, settings_):
 
 
 @pytest.mark.parametrize("name", [*COMPILED, "mahalanobis"])
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     seed=st.integers(0, 2**32 - 1),
     K=st.integers(1, 11),
@@ -104,7 +105,7 @@ def test_a_level_equals_the_reference(name, seed, K, d, log_T, weighted, single)
 
 
 @pytest.mark.parametrize("name", [*COMPILED, "mahalanobis"])
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 2**32 - 1), K=st.integers(1, 9), d=st.integers(1, 9))
 def test_reading_equals_the_reference(name, seed, K, d):
     d = max(d, 2) if name == "kullback_leibler" else d

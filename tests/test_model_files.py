@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import stored_models
 from numpy.testing import assert_allclose
+from thoroughness import tries
 
 import annealed
 from annealed import ModelFileError, ODAClustering
@@ -219,17 +220,17 @@ def test_damaged_and_hostile_files_are_refused_cleanly(tmp_path):
     hostile.mkdir()
     for k, (name, raw) in enumerate(forging.hostile(STORED[0].read_bytes()).items()):
         (hostile / f"{k:02} {name}").write_bytes(raw)
-    program = Path(forging.__file__)
+    program, count = Path(forging.__file__), tries(600, 10_000)
     run = subprocess.run(
-        [sys.executable, program, stored_models.FOLDER, hostile, "10000", "20260101", "5"],
+        [sys.executable, program, stored_models.FOLDER, hostile, str(count), "20260101", "5"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
     result = json.loads(run.stdout)
     assert result["wrong"] == []
     # Damage is always seen. A forger with the right checksum may change a number to another.
-    assert result["refused"] > 7000 and result["hostile"] > 40
-    assert result["refused"] + result["loaded"] == 10_000 + result["hostile"]
+    assert result["refused"] > 0.7 * count and result["hostile"] > 40
+    assert result["refused"] + result["loaded"] == count + result["hostile"]
     assert result["kilobytes"] < 50_000
     assert not (tmp_path / "executed").exists()
 
@@ -254,7 +255,7 @@ def load_bytes(raw, name="model"):
 def test_every_single_flipped_byte_is_seen(saved):
     raw = saved.read_bytes()
     rng = np.random.default_rng(0)
-    for at in rng.choice(len(raw), 300, replace=False).tolist():
+    for at in rng.choice(len(raw), tries(100, 3000), replace=False).tolist():
         changed = bytearray(raw)
         changed[at] ^= 1 << int(rng.integers(8))
         with pytest.raises(ModelFileError):
@@ -439,7 +440,7 @@ with Checkpoint({str(path)!r}):
 
 
 @pytest.mark.quality
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(tries(1, 20)))
 def test_killed_at_any_moment_the_file_is_whole(tmp_path, model, seed):
     path = tmp_path / "stream.oda"
     annealed.save(model, tmp_path / "start.oda")

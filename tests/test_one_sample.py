@@ -5,9 +5,10 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from predicates import same_model
+from thoroughness import examples
 
 from annealed import Mahalanobis, ODAClassifier, ODAClustering
 
@@ -76,7 +77,7 @@ def test_arrays_and_lists_are_samples_too(form):
     assert not hasattr(model, "feature_names_in_")
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(st.tuples(st.integers(1, 150), st.booleans()), min_size=1, max_size=8))
 def test_both_ways_of_learning_can_be_mixed(pieces):
     X, y = stream(1200)

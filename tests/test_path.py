@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from predicates import same_path, valid_energies, valid_model, valid_path
 from sklearn.datasets import load_digits, load_iris
+from thoroughness import examples
 
 from annealed import AnnealingPath, ODAClassifier, ODAClustering
 
@@ -77,6 +78,7 @@ def test_path_of_any_divergence_is_valid(X, divergence, split):
     split=st.sampled_from(["variance", "perturb"]),
     seed=st.integers(0, 100),
 )
+@examples(10)
 def test_path_of_any_classifier_is_valid(X, n_classes, split, seed):
     y = np.arange(len(X)) % min(n_classes, len(X))
     est = ODAClassifier(split=split, random_state=seed, K_max=20).fit(X, y)
@@ -151,7 +153,7 @@ def test_integer_gives_exactly_that_many_clusters_of_digits(K, split):
     split=st.sampled_from(["variance", "perturb"]),
     polish=st.booleans(),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_integer_gives_exactly_that_many_clusters_of_any_data(X, fraction, split, polish):
     distinct = len(np.unique(X, axis=0))
     K = 1 + int(fraction * (min(distinct, 30) - 1))
@@ -247,7 +249,7 @@ def test_free_energy_is_distortion_less_temperature_times_entropy(split):
 
 
 @given(X=small_data(), split=st.sampled_from(["variance", "perturb"]), seed=st.integers(0, 100))
-@settings(max_examples=15)
+@examples(15)
 def test_entropy_of_a_level_is_at_most_log_K(X, split, seed):
     est = ODAClustering(
         None, split=split, random_state=seed, K_max=10, gamma=0.8, samples_per_codevector=20

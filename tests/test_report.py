@@ -22,6 +22,9 @@ from annealed.report import explore
 from annealed.report.cards import FEATURES, NEAREST
 from annealed.report.gather import MOST_ROWS
 
+pytest.importorskip("jinja2")
+pytest.importorskip("plotly")
+
 HOSTILE = [
     "</script><script>window.hacked = 1</script>",
     "<!--<script>",

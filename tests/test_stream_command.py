@@ -1,6 +1,7 @@
 """`annealed stream` as a process: killed, resumed, cut at any byte, refused where it must be."""
 
 import gzip
+import io
 import json
 import os
 import random
@@ -8,12 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
 import pytest
 
 import annealed
+from annealed.__main__ import main
 from annealed.persistence import Checkpoint, ModelFileError
 
 pytest.importorskip("typer")
@@ -36,10 +39,25 @@ def rows_of(n, seed=0, d=4):
     return "\n".join(lines).encode() + b"\n"
 
 
-def run(*arguments, data=None, check=True, **options):
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)], input=data, capture_output=True, timeout=300, **options
-    )
+def run(*arguments, command="stream", data=b"", check=True):
+    """The command within this process, which spares the seconds that imports take."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
+    with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
+        file.write(data)
+        file.seek(0)
+        patch.setattr(sys, "argv", ["annealed", command, *map(str, arguments)])
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        kept = os.dup(0)  # standard input is read by its number
+        os.dup2(file.fileno(), 0)
+        try:
+            with pytest.raises(SystemExit) as exit:
+                main()
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+    said = [each.buffer.getvalue() for each in (out, err)]
+    done = subprocess.CompletedProcess(arguments, exit.value.code or 0, *said)
     if check:
         assert done.returncode == 0, done.stderr.decode()[-2000:]
     return done
@@ -73,10 +91,8 @@ def test_a_checkpoint_is_a_model(whole):
     model = annealed.load(whole)
     record = {"f0": 3.0, "f1": 0.0, "f2": 0.0, "f3": 0.0, "colour": "red"}
     assert model.predict_one(record) == "a"
-    shown = subprocess.run(
-        [sys.executable, "-m", "annealed", "inspect", whole], capture_output=True, timeout=100
-    )
-    assert shown.returncode == 0 and b"whole.oda" in shown.stdout and b"colour" in shown.stdout
+    shown = run(whole, command="inspect")
+    assert b"whole.oda" in shown.stdout and b"colour" in shown.stdout
 
 
 def test_how_the_pipe_cuts_its_bytes_cannot_be_seen(table, whole, tmp_path):

@@ -8,11 +8,12 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
+from thoroughness import examples
 
 from annealed import LVQClassifier, ODAClassifier, ODAClustering, TablePreprocessor, TabularModel
 from annealed.tables.targets import classes_in, names_in, take_out
@@ -108,7 +109,7 @@ def test_without_a_target_it_clusters():
     assert isinstance(TabularModel().fit(ROWS, KINDS).estimator_, ODAClassifier)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(cuts=st.lists(st.integers(1, 599), max_size=4))
 def test_any_cut_of_a_stream_gives_the_same_bits(cuts):
     rows, y = flowers(600, seed=1)
