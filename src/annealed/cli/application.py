@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
+import rich  # noqa: F401  commands print with its parts: if it is missing, that is known now
 import typer
 from typer.core import TyperGroup
 
