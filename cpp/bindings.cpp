@@ -108,7 +108,7 @@ Samples samples_of(const Anything& X, const std::optional<Integers>& order,
 
 // What a sample must be to be taken as it comes: a dict with just these keys, or a sequence of
 // numbers, all of them between the bounds.
-struct Ordinary {
+struct SampleFormat {
     nb::object keys;  // a tuple, or None where samples are sequences
     double low, high;
 };
@@ -122,12 +122,12 @@ bool read_number(PyObject* value, double& number) {
 
 // The sample's numbers, valid until the next call; null where it is out of the ordinary, for the
 // caller to look at more closely.
-const double* read_sample(nb::handle x, const Ordinary& ordinary, int d) {
+const double* read_sample(nb::handle x, const SampleFormat& format, int d) {
     static thread_local Doubles values;
     values.resize(static_cast<std::size_t>(d));
     PyObject* sample = x.ptr();
     if (PyDict_Check(sample)) {
-        PyObject* keys = ordinary.keys.ptr();
+        PyObject* keys = format.keys.ptr();
         if (!PyTuple_Check(keys) || PyTuple_Size(keys) != d || PyDict_Size(sample) != d)
             return nullptr;
         for (int j = 0; j < d; ++j) {
@@ -148,14 +148,14 @@ const double* read_sample(nb::handle x, const Ordinary& ordinary, int d) {
         std::copy(array.data(), array.data() + d, values.begin());
     }
     for (const double value : values)  // nan is not between them either
-        if (!(value > ordinary.low && value < ordinary.high)) return nullptr;
+        if (!(value > format.low && value < format.high)) return nullptr;
     return values.data();
 }
 
 bool is_weight(double w) { return w > 0 && w < infinity; }
 
-bool feed_level(LevelBase& level, nb::handle x, const Ordinary& ordinary, double w) {
-    const double* sample = read_sample(x, ordinary, level.features());
+bool feed_level(LevelBase& level, nb::handle x, const SampleFormat& format, double w) {
+    const double* sample = read_sample(x, format, level.features());
     if (!sample || !is_weight(w)) return false;
     const FlushDenormals flush;
     level.seen += w;
@@ -164,8 +164,8 @@ bool feed_level(LevelBase& level, nb::handle x, const Ordinary& ordinary, double
 }
 
 template <class Divergence>
-nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const Ordinary& ordinary) {
-    const double* sample = read_sample(x, ordinary, level.d);
+nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const SampleFormat& format) {
+    const double* sample = read_sample(x, format, level.d);
     if (!sample || !level.pending_weights.empty()) return nb::none();
     const FlushDenormals flush;
     double* shares;
@@ -176,7 +176,7 @@ nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const Ordi
 
 // log sum_i rho_i exp(-d/T) of one sample for each of several levels.
 template <class Divergence>
-nb::object evidence(const nb::list& levels, nb::handle x, const Ordinary& ordinary, double T) {
+nb::object evidence(const nb::list& levels, nb::handle x, const SampleFormat& format, double T) {
     const std::size_t count = levels.size();
     double* out;
     auto array = new_array<double>({count}, out);
@@ -186,7 +186,7 @@ nb::object evidence(const nb::list& levels, nb::handle x, const Ordinary& ordina
         if (!nb::try_cast<OnlineLevel<Divergence>*>(levels[c], level) || !level ||
             !level->pending_weights.empty())
             return nb::none();
-        const double* sample = read_sample(x, ordinary, level->d);
+        const double* sample = read_sample(x, format, level->d);
         if (!sample) return nb::none();
         out[c] = level->evidence({sample, 1, false}, T);
     }
@@ -194,10 +194,10 @@ nb::object evidence(const nb::list& levels, nb::handle x, const Ordinary& ordina
 }
 
 template <class Divergence>
-bool feed_soft(SoftLVQ<Divergence>& model, nb::handle x, const Ordinary& ordinary, int y,
+bool feed_soft(SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format, int y,
                double w) {
     require(y >= 0 && y < model.classes(), "a sample is of a class that does not exist");
-    const double* sample = read_sample(x, ordinary, model.d);
+    const double* sample = read_sample(x, format, model.d);
     if (!sample || !is_weight(w)) return false;
     const FlushDenormals flush;
     model.step({sample, 1, false}, y, w, nullptr);
@@ -206,9 +206,9 @@ bool feed_soft(SoftLVQ<Divergence>& model, nb::handle x, const Ordinary& ordinar
 
 // p(c|x) of the averaged iterates, as `associate` gives it.
 template <class Divergence>
-nb::object soft_answer(const SoftLVQ<Divergence>& model, nb::handle x, const Ordinary& ordinary,
+nb::object soft_answer(const SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format,
                        const Integers& group) {
-    const double* sample = read_sample(x, ordinary, model.d);
+    const double* sample = read_sample(x, format, model.d);
     if (!sample || group.shape(0) != static_cast<std::size_t>(model.K)) return nb::none();
     for (std::size_t i = 0; i < group.shape(0); ++i)
         require(group.data()[i] >= 0 && group.data()[i] < model.classes(),
@@ -312,9 +312,9 @@ void define_level(nb::module_& m, const char* name) {
              },
              "mu"_a, "rho"_a, "axis"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
              "matrix"_a.none())
-        .def_static("evidence", &evidence<Divergence>, "levels"_a, "x"_a, "ordinary"_a, "T"_a,
+        .def_static("evidence", &evidence<Divergence>, "levels"_a, "x"_a, "format"_a, "T"_a,
                     "log sum_i rho_i exp(-d_i/T) of one sample for every level; None as above.")
-        .def("associations", &associations<Divergence>, "x"_a, "ordinary"_a,
+        .def("associations", &associations<Divergence>, "x"_a, "format"_a,
              "p_i of one sample; None where it is out of the ordinary or samples are pending.")
         .def("state", export_state,
              "All of the level's state, as arrays and numbers; samples may be pending.")
@@ -545,9 +545,9 @@ void define_soft_lvq(nb::module_& m, const std::string& name) {
              "mu"_a, "bias"_a, "sharpness"_a, "relevance"_a, "first_of"_a, "unit"_a, "settings"_a,
              "low"_a, "high"_a, "matrix"_a.none())
         .def_ro("updates", &Model::updates)
-        .def("feed", &feed_soft<Divergence>, "x"_a, "ordinary"_a, "y"_a, "w"_a,
+        .def("feed", &feed_soft<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a,
              "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
-        .def("answer", &soft_answer<Divergence>, "x"_a, "ordinary"_a, "group"_a,
+        .def("answer", &soft_answer<Divergence>, "x"_a, "format"_a, "group"_a,
              "p(c|x) of one sample; None where it is out of the ordinary.")
         .def("learn",
              [](Model& self, Anything X, std::optional<Integers> order, Classes classes,
@@ -724,10 +724,10 @@ NB_MODULE(ANNEALED_MODULE, m) {
               return array;
           },
           "X"_a, "count"_a, "mean"_a, "m2"_a, "fill"_a);
-    nb::class_<Ordinary>(m, "Ordinary")
+    nb::class_<SampleFormat>(m, "SampleFormat")
         .def(nb::init<nb::object, double, double>(), "keys"_a.none(), "low"_a, "high"_a);
     nb::class_<LevelBase>(m, "Level")
-        .def("feed", &feed_level, "x"_a, "ordinary"_a, "w"_a,
+        .def("feed", &feed_level, "x"_a, "format"_a, "w"_a,
              "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
         .def_ro("count", &LevelBase::count)
         .def_ro("seen", &LevelBase::seen)

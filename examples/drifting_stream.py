@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from annealed import ODAClassifier
-from annealed.plots.colours import PALETTE
+from annealed.views.colours import PALETTE
 
 OUT = Path("out")
 BATCH, BATCHES, SWAP, TURN = 200, 150, 30, 80

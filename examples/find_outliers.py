@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from annealed import ODAClustering
 from annealed.plots import CodebookDisplay
-from annealed.plots.colours import PALETTE
+from annealed.views.colours import PALETTE
 
 OUT = Path("out")
 

@@ -115,7 +115,7 @@ def valid_choice(est):
     np.testing.assert_allclose(relevances.mean(), 1.0, rtol=1e-9)
     if est.chosen_ is None:
         assert est.candidates_ == ()
-        if est._tutor is None or not est._tutor.racing:  # else whoever leads the race answers
+        if est._tuner is None or not est._tuner.racing:  # else whoever leads the race answers
             np.testing.assert_array_equal(relevances, 1.0)
         return True
     assert est.chosen_ in est.candidates_
@@ -151,9 +151,9 @@ def same_model(first, second, **tolerance):
     return True
 
 
-def same_tutor(first, second):
+def same_tuner(first, second):
     """Two classifiers stand alike in their race, or fine-tune alike after it: to the last bit."""
-    one, other = first._tutor, second._tutor
+    one, other = first._tuner, second._tuner
     if one is None or other is None:
         assert one is other
         return True

@@ -14,9 +14,9 @@ import pytest
 
 from annealed import ODAClustering, TabularModel, save
 from annealed.__main__ import main
-from annealed.atomic_files import replacing, write_text
 from annealed.experiments.page import Run, write_page
 from annealed.experiments.results import Outcome, write_csv
+from annealed.persistence.whole_files import replacing, write_text
 
 resource = pytest.importorskip("resource", reason="only POSIX lets us limit the size of files")
 

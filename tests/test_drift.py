@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from predicates import same_model, same_tutor
+from predicates import same_model, same_tuner
 from thoroughness import examples
 
 from annealed import DriftDetector, ODAClassifier, ODAClustering
@@ -176,7 +176,7 @@ def test_how_calls_cut_a_changing_stream_cannot_be_seen(edges, weighted):
         if weights is None or weights[part].any():
             w = None if weights is None else weights[part]
             parts.partial_fit(X[part], y[part], classes=[0, 1], sample_weight=w)
-    assert same_model(whole, parts) and same_tutor(whole, parts)
+    assert same_model(whole, parts) and same_tuner(whole, parts)
     np.testing.assert_array_equal(whole.predict_proba(X[:50]), parts.predict_proba(X[:50]))
 
 

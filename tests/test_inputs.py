@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from annealed import DeterministicAnnealing, Mahalanobis, ODAClassifier, ODAClustering
-from annealed.annealer import WORK_PER_CALL
+from annealed.annealing.annealer import WORK_PER_CALL
 from annealed.kernels import online
 
 BOTH = pytest.mark.parametrize("kind", ["clustering", "classifier"])

@@ -159,7 +159,7 @@ def test_classifier_after_fit_and_in_a_stream(tmp_path, level, fine_tune):
     stages = set()
     for begin, end in [(0, 150), (150, 500), (500, 1500), (1500, 4000)]:
         model.partial_fit(X[begin:end], Y[begin:end])
-        racing = model._tutor is not None and model._tutor.racing
+        racing = model._tuner is not None and model._tuner.racing
         stages.add("racing" if racing else "won" if model.candidates_ else "annealing")
         go_on = slice(end, end + 200)
         assert_round_trip(
@@ -252,7 +252,8 @@ def test_many_features_with_rows_that_wait_for_their_block(tmp_path):
 
 
 def test_watched_for_drift_and_learnt_one_by_one(tmp_path):
-    shifted = np.concatenate([X[:1500], X[1500:] + 9.0])
+    # A detector listens anew for ten blocks after the number of clusters was chosen.
+    shifted = np.concatenate([X[:2100], X[2100:] + 9.0])
     for model, labels in (
         (ODAClustering(3, drift_detector="auto", random_state=0, **QUICK), None),
         (ODAClassifier(fine_tune=None, drift_detector="auto", random_state=0, **QUICK), Y),
@@ -263,15 +264,15 @@ def test_watched_for_drift_and_learnt_one_by_one(tmp_path):
 
         def learn_singly(m, labels=labels):
             m = copy.deepcopy(m)
-            for k in range(2000, 2040):
+            for k in range(2600, 2640):
                 sample = dict(enumerate(shifted[k].tolist()))
                 m.learn_one(sample, *([] if labels is None else [int(labels[k])]))
             return m
 
-        learn(model, slice(0, 1450))
+        learn(model, slice(0, 2050))
         assert model._annealer.finished
-        assert_round_trip(model, tmp_path, X, lambda m: learn(copy.deepcopy(m), slice(1450, 2000)))
-        learn(model, slice(1450, 2000))
+        assert_round_trip(model, tmp_path, X, lambda m: learn(copy.deepcopy(m), slice(2050, 2600)))
+        learn(model, slice(2050, 2600))
         assert not model._annealer.finished  # it was, before the alarm
         assert_round_trip(model, tmp_path, X, learn_singly)
         assert_round_trip(model.reheat(factor=4.0), tmp_path, X, learn_singly)

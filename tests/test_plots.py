@@ -20,8 +20,8 @@ from annealed.plots import (
     SplitTreeDisplay,
     TradeoffDisplay,
 )
-from annealed.plots.colours import branch_colour, paler
-from annealed.plots.lineage import lasting_codevectors
+from annealed.views.colours import branch_colour, paler
+from annealed.views.lineage import lasting_codevectors
 
 mpl = pytest.importorskip("matplotlib")
 mpl.use("Agg")

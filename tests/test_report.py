@@ -264,12 +264,12 @@ def test_a_polished_or_fine_tuned_model_is_shown_where_it_ended_up(iris):
 
 def test_a_path_alone_needs_nothing_else(clustering):
     path = clustering[-1].path_
-    contents = path.explore(title="alone").contents
+    contents = explore(path, title="alone").contents
     assert contents.title == "alone"
     assert contents.rows is None and contents.chosen is None and contents.plateaus is None
     assert contents.features == ["feature 0", "feature 1", "feature 2", "feature 3"]
     assert all(card.nearest == [] for card in contents.levels[-1].cards)
-    assert path.explore(n_codevectors=4).contents.chosen.n_codevectors == 4
+    assert explore(path, n_codevectors=4).contents.chosen.n_codevectors == 4
 
 
 def test_plateaus_are_those_of_the_choice(iris):
@@ -441,7 +441,7 @@ def test_what_is_missing_is_named_with_the_extra_to_install(monkeypatch, cluster
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"needs {package}.*pip install 'annealed\[report\]'"):
-        clustering[-1].path_.explore()
+        explore(clustering[-1].path_)
 
 
 @pytest.mark.parametrize(

@@ -510,7 +510,7 @@ def test_a_page_of_a_path_of_one_feature_in_a_notebook(visit, iris, folder):
     line = iris.data[:, :1]
     path = ODAClustering(2, K_max=8, random_state=0).fit(line).path_
     notebook = folder / "notebook.html"
-    inside = path.explore(line)._repr_html_()
+    inside = explore(path, line)._repr_html_()
     notebook.write_text(f"<!doctype html><html data-ready>{inside}</html>", encoding="utf-8")
     frame = visit(notebook).frame_locator("iframe")
     frame.locator("html[data-ready]").wait_for(state="attached")

@@ -29,7 +29,7 @@ import numpy as np
 
 from annealed.plots import BifurcationDisplay
 from annealed.plots.canvas import axes_to_draw_in, hide_spines, scale_temperature, write_labels
-from annealed.plots.colours import PALETTE
+from annealed.views.colours import PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from annealed.divergences import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from annealed.report import Page
 
 Integers = NDArray[np.int64]
 
@@ -180,38 +179,6 @@ class AnnealingPath(Sequence[Level]):
         )
         frame.index.name = "level"
         return frame
-
-    def explore(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **more: Any) -> Page:
-        """An interactive page about this path, for notebooks or to be saved.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), optional
-            Samples to show, as the model saw them.
-        y : array-like of shape (n_samples,), optional
-            What they are called.
-        **more
-            Whatever else `annealed.report.explore` takes: ``feature_names``, ``n_codevectors`` (the
-            model to mark), ``divergence``, ``inverse``, ``title``, ... Given a fitted estimator
-            instead of its path, that function knows most of it by itself.
-
-        Returns
-        -------
-        annealed.report.Page
-            Shown by a notebook; ``save(file)`` writes it as one HTML file.
-
-        Examples
-        --------
-        >>> from annealed import ODAClustering
-        >>> from sklearn.datasets import load_iris
-        >>> X = load_iris().data
-        >>> path = ODAClustering(random_state=0).fit(X).path_
-        >>> path.explore(X, title="Irises").contents.rows.total
-        150
-        """
-        from annealed.report import explore
-
-        return explore(self, X, y, **more)
 
     # -- the tree ------------------------------------------------------------------------------
 

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from annealed import codebook as cold
-from annealed.codebook import Codebook
+from annealed.annealing import codebook as cold
+from annealed.annealing.codebook import Codebook
+from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Family, Level, Split
-from annealed.schedule import Schedule
 
 # A codevector splits at T when its T_c exceeds T by this part: closer to T_c its two sides would
 # stand so close together that iterating to their fixed point takes for ever.

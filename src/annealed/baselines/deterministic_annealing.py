@@ -13,16 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from annealed.annealing.n_clusters import Persistence, judge_persistence
+from annealed.annealing.schedule import Schedule
 from annealed.baselines.batch import BatchAnnealer, anneal_batch
 from annealed.divergences import Array, BregmanDivergence, get_divergence
-from annealed.estimators.annealing import SHARED_RULES
+from annealed.estimators.base import SHARED_RULES
+from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.clustering import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights
-from annealed.estimators.followers import followed
 from annealed.estimators.parameters import check_parameters, one_of, real, whole
 from annealed.path import AnnealingPath, Level
-from annealed.schedule import Schedule
-from annealed.structure import Persistence, judge_persistence
 
 # Rows and cooling factor of a surrogate of n_clusters="auto". A batch pays for every row at every
 # iteration. Critical temperatures are exact, so plateaus hardly depend on the ladder (by 0.02 in
@@ -188,7 +188,7 @@ class DeterministicAnnealing(ClusterReader):
             return path.codebook(persistence.n_clusters)
 
         annealer = BatchAnnealer(divergence, schedule, float(self.tol), int(self.max_iter))
-        with followed(
+        with run_callbacks(
             self, X, None, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
             annealer.anneal(rows, weights, listen, choose)

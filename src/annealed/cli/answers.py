@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from annealed.atomic_files import replacing
 from annealed.cli.application import complain
+from annealed.persistence.whole_files import replacing
 
 HEADER = "row,prediction,probability\n"
 # Bytes read at a time.

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from annealed.atomic_files import replacing
 from annealed.cli.files import open_data
 from annealed.persistence import load
+from annealed.persistence.whole_files import replacing
 from annealed.tables.files import TableError, TableFile
 from annealed.tables.model import TabularModel
 

@@ -1,6 +1,6 @@
 """scikit-learn estimators over the annealer."""
 
-from annealed.estimators.annealing import paper_settings
+from annealed.estimators.base import paper_settings
 from annealed.estimators.classifier import ODAClassifier
 from annealed.estimators.clustering import ODAClustering
 

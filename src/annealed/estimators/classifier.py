@@ -13,34 +13,22 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.annealer import Annealer
+from annealed.annealing.annealer import Annealer
+from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Detector
-from annealed.estimators.annealing import (
-    all_or_nothing,
-    checked_weights,
-    mean_one,
-    names_of,
-)
+from annealed.estimators.base import all_or_nothing, checked_weights, mean_one, names_of
+from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.codevectors import consistent
-from annealed.estimators.followers import followed
 from annealed.estimators.parameters import Rule, one_of, whole
-from annealed.estimators.streaming import STREAM_RULES, Quick, Sample, StreamingEstimator
-from annealed.finetune import (
-    CHANGING_WINDOW,
-    TUNINGS,
-    WINDOW,
-    Fits,
-    TunedModel,
-    Tuning,
-    as_annealed,
-    calibrated,
-)
+from annealed.estimators.streaming import STREAM_RULES, FastPath, Sample, StreamingEstimator
+from annealed.fine_tuning.held_out import LabelledRows, Selection, select
+from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WINDOW, Tuning
+from annealed.fine_tuning.model import Fits, TunedModel, as_annealed, calibrated
+from annealed.fine_tuning.scoring import Candidate, Score
+from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
-from annealed.race import Lessons, Tutor
-from annealed.schedule import Schedule
-from annealed.selection import Candidate, Lesson, Score, Selection, select
 
 Labels = NDArray[Any]
 # Rows on which the accuracy of every level is measured after `fit`.
@@ -51,7 +39,7 @@ def _names_a_scorer(value: Any) -> bool:
     return isinstance(value, str) and value in get_scorer_names()
 
 
-class Replies(ClassifierMixin, BaseEstimator):
+class GivenPosteriors(ClassifierMixin, BaseEstimator):
     """Posteriors of some rows in the clothes of a classifier, for scorers to ask."""
 
     def __init__(self, classes_: Labels, posterior: Array) -> None:
@@ -134,11 +122,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         Every level, as annealed. Their scores are accuracies (or what ``scoring`` says) on rows
         held out; with ``level="last", fine_tune=None`` nothing is held out and they are accuracies
         on at most 500 of the rows learnt. They are nan in a stream.
-    candidates_ : tuple of annealed.selection.Candidate
+    candidates_ : tuple of annealed.fine_tuning.held_out.Candidate
         What was tried on rows not learnt: number of codevectors, what was fitted, steps of
         fine-tuning, score, accuracy, log loss. In a stream they appear when the race between them
         is over, 2000 samples after the coldest level.
-    chosen_ : annealed.selection.Candidate or None
+    chosen_ : annealed.fine_tuning.held_out.Candidate or None
         The one of them that predicts (not of a model from `at`, which is as annealed). Its score,
         accuracy and log loss are estimates from rows held out, and those of the best of many: a
         little better than fresh rows will be. The model itself has learnt all rows; where that
@@ -252,9 +240,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         rng = np.random.default_rng(self._seed())
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(classes))
         self.classes_, self._seen = classes, list(classes)
-        with followed(self, X, y, sample_weight, max_levels=self._most_levels(schedule)) as listen:
+        with run_callbacks(
+            self, X, y, sample_weight, max_levels=self._most_levels(schedule)
+        ) as listen:
             annealer.anneal(rows, index.astype(np.int32), weights, rng, listen)
-            self._annealer, self._fixed, self._tutor = annealer, None, None
+            self._annealer, self._fixed, self._tuner = annealer, None, None
             self._watch = None
             selection = self._select(rows, index.astype(np.int32), weights, schedule, rng)
             if selection is None:
@@ -264,7 +254,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                 self._annealer = annealer = selection.annealer
                 if selection.tuning is None:
                     annealer.track(selection.level)
-                self._tutor = Tutor.graduated(self._lessons, selection, annealer, self._log_prior())
+                self._tuner = StreamTuner.from_selection(
+                    self._tuning_options, selection, annealer, self._log_prior()
+                )
         self._warn_of_caps(annealer, 0)
         return self
 
@@ -291,9 +283,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     ) -> Selection | None:
         if (self.level == "last" and self.fine_tune is None) or not len(self._annealer.path()):
             return None
-        lesson = Lesson(rows, index, weights, self._log_prior())
+        labelled = LabelledRows(rows, index, weights, self._log_prior())
         return select(
-            self._annealer, schedule, lesson, rng, last=self.level == "last", method=self._method,
+            self._annealer, schedule, labelled, rng, last=self.level == "last", method=self._method,
             fits=self._fits, score=self._score(),
         )  # fmt: skip
 
@@ -306,15 +298,15 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         order = np.argsort(seen)
 
         def score(answers: Array, classes: NDArray[np.int32]) -> float:
-            replies = Replies(seen[order], answers[:, order])
+            replies = GivenPosteriors(seen[order], answers[:, order])
             return float(scorer(replies, np.zeros((len(classes), 1)), seen[classes]))
 
         return score
 
     @property
-    def _lessons(self) -> Lessons:
+    def _tuning_options(self) -> TuningOptions:
         window = WINDOW if self.drift_detector is None else CHANGING_WINDOW
-        return Lessons(self.level == "last", self.fine_tune, self._fits, window)
+        return TuningOptions(self.level == "last", self.fine_tune, self._fits, window)
 
     @all_or_nothing
     def partial_fit(
@@ -369,13 +361,13 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         >>> model.predict_one({"kg": 4, "cm": 1})
         'small'
         """
-        quick: Quick | None = self.__dict__.get("_quick")
-        c = -1 if quick is None else quick.places.get(y, -1)
-        if quick is None or c < 0 or not quick.learn(x, c, w):
+        fast_path: FastPath | None = self.__dict__.get("_fast_path")
+        c = -1 if fast_path is None else fast_path.places.get(y, -1)
+        if fast_path is None or c < 0 or not fast_path.learn(x, c, w):
             if y is None:
                 raise ValueError("learn_one needs the class y of the sample")
             self._learn_one(x, y, w)
-        elif quick.runs[c].done:
+        elif fast_path.runs[c].done:
             self._one_ended()
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
@@ -394,65 +386,65 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     def _one_answer(self, x: Sample) -> tuple[list[Any], Array]:
         """Classes in the order they appeared, and their probabilities."""
-        quick: Quick | None = self.__dict__.get("_quick")
-        answer = None if quick is None else self._quick_answer(quick, x)
-        if quick is not None and answer is not None:
-            power = 1.0 if self._tutor is None else self._tutor.calibration
+        fast_path: FastPath | None = self.__dict__.get("_fast_path")
+        answer = None if fast_path is None else self._fast_answer(fast_path, x)
+        if fast_path is not None and answer is not None:
+            power = 1.0 if self._tuner is None else self._tuner.calibration
             if power != 1:
                 answer = calibrated(answer[None, :], power)[0]
-            return list(quick.places), answer
+            return list(fast_path.places), answer
         row = self._row_of(x)
         self._check_row(row)
         labels: list[Any] = np.array(self._seen).tolist()
         divergence = self._annealer.divergence
         return labels, np.ravel(self._answering().posterior(divergence, row, len(labels)))
 
-    def _quick_answer(self, quick: Quick, x: Sample) -> Array | None:
+    def _fast_answer(self, fast_path: FastPath, x: Sample) -> Array | None:
         """Posterior before calibration straight from the kernel; None if it takes the long way."""
-        tutor, run = self._tutor, quick.tuning
-        if run is not None and run.updates and tutor is not None and tutor.tuning is not None:
-            groups = tutor.tuning.start.level.classes
-            answer: Array | None = run.answer(x, quick.ordinary, groups)
+        tuner, run = self._tuner, fast_path.tuning
+        if run is not None and run.updates and tuner is not None and tuner.tuning is not None:
+            groups = tuner.tuning.start.level.classes
+            answer: Array | None = run.answer(x, fast_path.sample_format, groups)
             return answer
-        if quick.temperature is None:
+        if fast_path.temperature is None:
             return None
-        runs = quick.runs
-        logs = type(runs[0]).evidence(runs, x, quick.ordinary, quick.temperature)
+        runs = fast_path.runs
+        logs = type(runs[0]).evidence(runs, x, fast_path.sample_format, fast_path.temperature)
         if logs is None:
             return None
-        prior = np.array([state.weight + state.run.seen for state in quick.annealer.classes])
+        prior = np.array([state.weight + state.run.seen for state in fast_path.annealer.classes])
         share = np.exp(logs - logs.max()) * prior
         return np.asarray(share / share.sum())
 
     def _plain_temperature(self) -> float | None:
         """T at which levels that track answer themselves, classes as likely as they were seen."""
-        annealer, tutor = self._annealer, self._tutor
+        annealer, tuner = self._annealer, self._tuner
         if not annealer.finished or self.priors is not None or self.class_weight is not None:
             return None
-        if tutor is not None and tutor.tuning is not None:
+        if tuner is not None and tuner.tuning is not None:
             return None
         T = min(state.temperature for state in annealer.classes)
-        return T if tutor is None else T * tutor.tempering
+        return T if tuner is None else T * tuner.tempering
 
-    def _shortcuts(self) -> Quick:
-        annealer, tutor = self._annealer, self._tutor
-        ordinary = kernel_for(annealer.divergence).ordinary(
+    def _shortcuts(self) -> FastPath:
+        annealer, tuner = self._annealer, self._tuner
+        sample_format = kernel_for(annealer.divergence).sample_format(
             annealer.divergence, self._sample_keys()
         )
-        racing = tutor is not None and (tutor.race is not None or tutor.is_due(annealer))
-        if ordinary is None or self._watch is not None or racing:
-            return Quick(annealer)
-        tuning = None if tutor is None or tutor.tuning is None else tutor.tuning.run
+        racing = tuner is not None and (tuner.race is not None or tuner.is_due(annealer))
+        if sample_format is None or self._watch is not None or racing:
+            return FastPath(annealer)
+        tuning = None if tuner is None or tuner.tuning is None else tuner.tuning.run
         if tuning is not None and not hasattr(tuning, "feed"):
-            return Quick(annealer)
-        return Quick(
+            return FastPath(annealer)
+        return FastPath(
             annealer,
-            ordinary,
+            sample_format,
             [state.run for state in annealer.classes],
             {label: c for c, label in enumerate(np.array(self._seen).tolist())},
-            tutor,
+            tuner,
             tuning,
-            [] if tutor is None else tutor.factor.tolist(),
+            [] if tuner is None else tuner.factor.tolist(),
             self._plain_temperature(),
         )
 
@@ -490,7 +482,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         else:
             annealer = self._annealer_to_continue()
         self._annealer, self._seen, self.classes_ = annealer, list(known), all_classes
-        self._tutor = self._tutor_to_continue()
+        self._tuner = self._tuner_to_continue()
         self._watch = self._watch_to_continue()
         self._scores = None
         # Classes are numbered by their first row with any weight, which no chunking can change.
@@ -510,18 +502,18 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                 self._stream(rows, index, weights, begin, row)
             annealer.add_class()
             self._seen.append(label)
-            if self._tutor is not None:  # what was fine-tuned does not know the class
-                self._tutor = Tutor(self._lessons)
+            if self._tuner is not None:  # what was fine-tuned does not know the class
+                self._tuner = StreamTuner(self._tuning_options)
             begin = row
         if self._seen:
             self._stream(rows, index, weights, begin, len(rows))
         self._warn_of_caps(annealer, before)
 
-    def _tutor_to_continue(self) -> Tutor | None:
+    def _tuner_to_continue(self) -> StreamTuner | None:
         if self.level == "last" and self.fine_tune is None:
             return None
-        tutor: Tutor | None = getattr(self, "_tutor", None)
-        return Tutor(self._lessons) if tutor is None else tutor.copy()
+        tuner: StreamTuner | None = getattr(self, "_tuner", None)
+        return StreamTuner(self._tuning_options) if tuner is None else tuner.copy()
 
     def _absorb(
         self,
@@ -532,16 +524,16 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         end: int,
     ) -> None:
         assert index is not None
-        annealer, tutor, listen = self._annealer, self._tutor, self._listener()
-        if tutor is None:
+        annealer, tuner, listen = self._annealer, self._tuner, self._listener()
+        if tuner is None:
             annealer.absorb(rows, index, weights, listen, begin, end)
             return
         while begin < end:
-            tutor.prepare(annealer, self._log_prior)
-            stop = tutor.horizon(weights, begin, end)
+            tuner.prepare(annealer, self._log_prior)
+            stop = tuner.horizon(weights, begin, end)
             stop = annealer.absorb(rows, index, weights, listen, begin, stop, pause=True)
             here = slice(begin, stop)
-            plain = tutor.learn(
+            plain = tuner.learn(
                 rows[here], index[here], None if weights is None else weights[here],
                 annealer.finished, self._score(),
             )  # fmt: skip
@@ -559,9 +551,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
 
     def _reheat(self, temperature: float) -> None:
-        if self._tutor is not None:
-            self._tutor = self._tutor.copy()
-            self._tutor.changed(self._annealer, self._log_prior())
+        if self._tuner is not None:
+            self._tuner = self._tuner.copy()
+            self._tuner.changed(self._annealer, self._log_prior())
         self._annealer.reheat(temperature)
         self._scores = None
 
@@ -638,9 +630,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     @property
     def _tuned(self) -> TunedModel | None:
         """The fine-tuned model that answers, if one does."""
-        if getattr(self, "_fixed", None) is not None or self._tutor is None:
+        if getattr(self, "_fixed", None) is not None or self._tuner is None:
             return None
-        tuned: TunedModel | None = self._tutor.model()
+        tuned: TunedModel | None = self._tuner.model()
         return tuned
 
     @property
@@ -662,13 +654,13 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def candidates_(self) -> tuple[Candidate, ...]:
         """What was tried on rows not learnt."""
         check_is_fitted(self)
-        return () if self._tutor is None else self._tutor.candidates
+        return () if self._tuner is None else self._tuner.candidates
 
     @property
     def chosen_(self) -> Candidate | None:
         """The candidate that predicts."""
         check_is_fitted(self)
-        return None if self._tutor is None else self._tutor.chosen
+        return None if self._tuner is None else self._tuner.chosen
 
     @property
     def codevector_labels_(self) -> Labels:
@@ -697,9 +689,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             return tuned
         level = self._model
         calibration = 1.0
-        if self._tutor is not None and getattr(self, "_fixed", None) is None:
-            calibration = self._tutor.calibration
-            level = replace(level, temperature=level.temperature * self._tutor.tempering)
+        if self._tuner is not None and getattr(self, "_fixed", None) is None:
+            calibration = self._tuner.calibration
+            level = replace(level, temperature=level.temperature * self._tuner.tempering)
         return replace(as_annealed(level, self._log_prior()), calibration=calibration)
 
     def _posterior_of(self, rows: NDArray[Any]) -> Array:

@@ -13,23 +13,19 @@ from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.annealer import Annealer
+from annealed.annealing.annealer import Annealer
+from annealed.annealing.n_clusters import GivenK, Persistence, PersistentK
+from annealed.annealing.polish import cut_by_distortion, harden
+from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Detector
-from annealed.estimators.annealing import (
-    AnnealingEstimator,
-    all_or_nothing,
-    checked_weights,
-    mean_one,
-)
+from annealed.estimators.base import AnnealingEstimator, all_or_nothing, checked_weights, mean_one
+from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.codevectors import consistent
-from annealed.estimators.followers import followed
 from annealed.estimators.parameters import one_of, whole
-from annealed.estimators.streaming import STREAM_RULES, Quick, Sample, StreamingEstimator
+from annealed.estimators.streaming import STREAM_RULES, FastPath, Sample, StreamingEstimator
 from annealed.kernels import kernel_for
 from annealed.path import Level
-from annealed.schedule import Schedule
-from annealed.structure import GivenK, Persistence, PersistentK, cut_by_distortion, harden
 
 
 class ClusterReader(ClusterMixin, AnnealingEstimator):
@@ -292,7 +288,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         seed = self._seed()
         annealer = self._new_annealer(rows.shape[1], divergence, schedule, samples, seed)
         rng = np.random.default_rng(seed)
-        with followed(
+        with run_callbacks(
             self, X, None, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
             annealer.anneal(rows, None, weights, rng, listen)
@@ -351,10 +347,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         >>> model.predict_proba_one({"right": 0, "left": 0})
         {0: 1.0}
         """
-        quick: Quick | None = self.__dict__.get("_quick")
-        if quick is None or not quick.runs or not quick.learn(x, 0, w):
+        fast_path: FastPath | None = self.__dict__.get("_fast_path")
+        if fast_path is None or not fast_path.runs or not fast_path.learn(x, 0, w):
             self._learn_one(x, None, w)
-        elif quick.runs[0].done:
+        elif fast_path.runs[0].done:
             self._one_ended()
 
     def predict_proba_one(self, x: Sample) -> dict[int, float]:
@@ -386,24 +382,24 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         return self._annealer.coarse(known)
 
     def _associations(self, x: Sample) -> Array:
-        quick: Quick | None = self.__dict__.get("_quick")
+        fast_path: FastPath | None = self.__dict__.get("_fast_path")
         tracking = self._annealer.classes[0].tracking and self._known is None
-        if quick is not None and quick.runs and tracking:
-            answer: Array | None = quick.runs[0].associations(x, quick.ordinary)
+        if fast_path is not None and fast_path.runs and tracking:
+            answer: Array | None = fast_path.runs[0].associations(x, fast_path.sample_format)
             if answer is not None:
                 return answer
         row = self._row_of(x)
         self._check_row(row)
         return np.asarray(self._associate_codevectors(row)[0])
 
-    def _shortcuts(self) -> Quick:
+    def _shortcuts(self) -> FastPath:
         annealer = self._annealer
-        ordinary = kernel_for(annealer.divergence).ordinary(
+        sample_format = kernel_for(annealer.divergence).sample_format(
             annealer.divergence, self._sample_keys()
         )
-        if ordinary is None or self._watch is not None:
-            return Quick(annealer)
-        return Quick(annealer, ordinary, [annealer.classes[0].run])
+        if sample_format is None or self._watch is not None:
+            return FastPath(annealer)
+        return FastPath(annealer, sample_format, [annealer.classes[0].run])
 
     def _knows(self, y: Any) -> bool:
         return True

@@ -32,7 +32,7 @@ def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.__dict__.pop("_quick", None)  # it leads to the original's state
+        twin.__dict__.pop("_fast_path", None)  # it leads to the original's state
         learn(twin, *args, **kwargs)
         self.__dict__ = twin.__dict__
         return self

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.annealer import Annealer
+from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array
 from annealed.drift import DriftDetector, Watch
-from annealed.estimators.annealing import SHARED_RULES, AnnealingEstimator
+from annealed.estimators.base import SHARED_RULES, AnnealingEstimator
 from annealed.estimators.codevectors import all_or_nothing, names_of
 from annealed.estimators.parameters import Rule, one_of
+from annealed.fine_tuning.stream_race import StreamTuner, reach
 from annealed.path import Level
-from annealed.race import Tutor, reach
 
 # One sample: a dict of features, or their numbers.
 Sample = Mapping[Any, float] | Sequence[float] | NDArray[Any]
@@ -40,38 +40,38 @@ STREAM_RULES: dict[str, list[Rule]] = SHARED_RULES | {
 
 
 @dataclass(slots=True)
-class Quick:
+class FastPath:
     """Shortcuts for single samples, good until something has to be decided.
 
-    ordinary : what a sample must be to be taken as it comes
+    sample_format : what a sample must be to be taken as it comes
     runs : one per class; empty where each sample must go the long way
     places : index of each label
-    tutor : who counts samples until the next race
+    tuner : who counts samples until the next race
     tuning : the run of the fine-tuning that goes on, if one does
     factors : how much a sample of each class counts there
     temperature : T at which plain levels that track answer, if they do
     """
 
     annealer: Annealer
-    ordinary: Any = None
+    sample_format: Any = None
     runs: Sequence[Any] = ()
     places: Mapping[Any, int] = field(default_factory=dict)
-    tutor: Tutor | None = None
+    tuner: StreamTuner | None = None
     tuning: Any = None
     factors: Sequence[float] = ()
     temperature: float | None = None
 
     def learn(self, x: Any, c: int, w: float) -> bool:
         """Learn a sample of class c; False, and nothing learnt, if it needs the long way."""
-        tutor = self.tutor
-        if tutor is not None and tutor.since + 1 >= tutor.due:
+        tuner = self.tuner
+        if tuner is not None and tuner.since + 1 >= tuner.due:
             return False
-        if x is None or not self.runs[c].feed(x, self.ordinary, w):
+        if x is None or not self.runs[c].feed(x, self.sample_format, w):
             return False
-        if tutor is not None:
-            tutor.since += 1
+        if tuner is not None:
+            tuner.since += 1
             if self.tuning is not None:
-                self.tuning.feed(x, self.ordinary, c, w * self.factors[c])
+                self.tuning.feed(x, self.sample_format, c, w * self.factors[c])
         self.annealer._path = None
         return True
 
@@ -89,12 +89,12 @@ class StreamingEstimator(AnnealingEstimator):
         if not isinstance(w, (int, float, np.number)) or not 0 <= w < np.inf:
             raise ValueError(f"the weight w must be a finite non-negative number, got {w!r}")
         row = self._row_of(x)
-        if "_quick" in self.__dict__ and self._knows(y):
+        if "_fast_path" in self.__dict__ and self._knows(y):
             self._check_row(row)
             self._stream(row, self._index_of(y), np.array([float(w)]), 0, 1)
         else:
             self._learn_carefully(row, x, y, w)
-        self._quick = self._shortcuts()
+        self._fast_path = self._shortcuts()
 
     @all_or_nothing
     def _learn_carefully(self, row: Array, x: Sample, y: Any, w: float) -> None:
@@ -159,22 +159,22 @@ class StreamingEstimator(AnnealingEstimator):
         if listen is not None:
             listen(self._annealer)
         self._warn_of_caps(self._annealer, before)
-        self._quick = self._shortcuts()
+        self._fast_path = self._shortcuts()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; they are checked when the estimator learns next."""
-        self.__dict__.pop("_quick", None)
+        self.__dict__.pop("_fast_path", None)
         super().set_params(**params)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_quick"}
+        return {name: value for name, value in state.items() if name != "_fast_path"}
 
     def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
         """The fitted model at another level of its path: see `AnnealingEstimator.at`."""
         twin = super().at(temperature=temperature, n_codevectors=n_codevectors)
-        twin.__dict__.pop("_quick", None)
+        twin.__dict__.pop("_fast_path", None)
         twin._annealer = self._annealer.copy()  # samples learnt one at a time change it in place
         return twin
 
@@ -391,7 +391,7 @@ class StreamingEstimator(AnnealingEstimator):
         """The class of one sample."""
 
     @abstractmethod
-    def _shortcuts(self) -> Quick:
+    def _shortcuts(self) -> FastPath:
         """What the next samples may do without."""
 
     @abstractmethod

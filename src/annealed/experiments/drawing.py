@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from annealed.atomic_files import replacing
 from annealed.divergences import Array
-from annealed.plots.colours import INK, PALETTE, Colour
+from annealed.persistence.whole_files import replacing
+from annealed.views.colours import INK, PALETTE, Colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from annealed.annealing.polish import cut_by_distortion, harden
 from annealed.baselines import DeterministicAnnealing
 from annealed.divergences import Array
 from annealed.estimators import ODAClustering
@@ -22,7 +23,6 @@ from annealed.experiments.lab import TITLES
 from annealed.experiments.models import quiet
 from annealed.experiments.quantisers import Point, distortion, sizes
 from annealed.experiments.results import Cell, Check, Table
-from annealed.structure import cut_by_distortion, harden
 
 SAMPLES_BAR, DISTORTION_BAR = 0.1, 1.02
 ANNEALED, HARD = "as annealed", "at T = 0"

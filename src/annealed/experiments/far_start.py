@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from annealed import codebook as cold
-from annealed.annealer import Annealer
-from annealed.class_annealer import ClassAnnealer
+from annealed.annealing import codebook as cold
+from annealed.annealing.annealer import Annealer
+from annealed.annealing.class_annealer import ClassAnnealer
+from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators import ODAClassifier
-from annealed.schedule import Schedule
 
 
 class Misplaced(ClassAnnealer):

@@ -17,7 +17,7 @@ from annealed.experiments.far_start import MisplacedODA
 from annealed.experiments.lab import TITLES, Lab, Labels, Rows, standardised
 from annealed.experiments.results import Cell, Check, Outcome, Picture
 from annealed.path import Level
-from annealed.plots.colours import INK, PALETTE, paler
+from annealed.views.colours import INK, PALETTE, paler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

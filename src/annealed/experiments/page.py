@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from annealed.atomic_files import write_text
 from annealed.experiments.results import Cell, Check, Outcome, Picture, Table, write_csv
+from annealed.persistence.whole_files import write_text
 
 PAPER = (
     "C. N. Mavridis and J. S. Baras, “Online Deterministic Annealing for Classification and "

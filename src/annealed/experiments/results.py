@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from annealed.atomic_files import write_text
+from annealed.persistence.whole_files import write_text
 
 Cell = str | int | float
 

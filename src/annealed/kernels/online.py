@@ -107,7 +107,7 @@ def learn(
     return int(_core.learn(runs, X, order, classes, weights, begin, end))
 
 
-def ordinary(divergence: BregmanDivergence, keys: tuple[Any, ...] | None) -> Any | None:
+def sample_format(divergence: BregmanDivergence, keys: tuple[Any, ...] | None) -> Any | None:
     """What a sample must be for a run's ``feed`` to take it as it comes: see cpp/bindings.cpp.
 
     ``keys`` are those of dicts, in the order of the features. None where every sample has to be
@@ -115,7 +115,7 @@ def ordinary(divergence: BregmanDivergence, keys: tuple[Any, ...] | None) -> Any
     """
     if divergence.simplex:
         return None
-    return _core.Ordinary(keys, max(divergence.low, -LARGEST), min(divergence.high, LARGEST))
+    return _core.SampleFormat(keys, max(divergence.low, -LARGEST), min(divergence.high, LARGEST))
 
 
 def begin_soft(

@@ -338,7 +338,7 @@ class SoftLVQ:
         self.updates, self.waiting = state["updates"], state["waiting"]
 
 
-def ordinary(divergence: BregmanDivergence, keys: tuple[Any, ...] | None) -> None:
+def sample_format(divergence: BregmanDivergence, keys: tuple[Any, ...] | None) -> None:
     return None  # no run here takes single samples
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from annealed.estimators import ODAClassifier
-from annealed.estimators.annealing import AnnealingEstimator
+from annealed.estimators.base import AnnealingEstimator
 from annealed.tables.model import TabularModel
 
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from annealed.class_annealer import ClassLevel
+from annealed.annealing.class_annealer import ClassLevel
 from annealed.divergences import BregmanDivergence
 from annealed.drift import REMEMBERED
 from annealed.estimators.parameters import Rule
-from annealed.finetune import Tuning
+from annealed.fine_tuning.methods import Tuning
+from annealed.fine_tuning.stream_race import LENGTH, Race
 from annealed.path import Level, Split
 from annealed.persistence.container import AnyArray
 from annealed.persistence.kind import MalformedError
-from annealed.race import LENGTH, Race
 
 State = dict[str, Any]
 # Rungs of a ladder and levels of a path: far beyond any, but no loop over them would never end.
@@ -37,7 +37,7 @@ def array_of(dtype: type, ndim: int) -> Rule:
     return Rule(allows, f"an array of {np.dtype(dtype)} in {ndim} dimensions")
 
 
-def a(*classes: type) -> Rule:
+def instance_of(*classes: type) -> Rule:
     """An object of exactly one of these classes."""
     names = " or ".join(cls.__name__ for cls in classes)
     return Rule(lambda v: type(v) in classes, f"of the kind {names}")
@@ -72,8 +72,8 @@ NUMBER = Rule(
     lambda v: isinstance(v, numbers.Real) and not isinstance(v, (bool, np.bool_)), "a number"
 )
 AMOUNT = Rule(lambda v: NUMBER.allows(v) and 0 <= v < np.inf, "a number of at least 0")
-TEXT = a(str)
-TRUTH = a(bool)
+TEXT = instance_of(str)
+TRUTH = instance_of(bool)
 PLAIN = Rule(lambda v: True, "a plain value")
 RUNG = count(-MOST_LEVELS, MOST_LEVELS)
 STATE = Rule(lambda v: isinstance(v, dict) and all(type(key) is str for key in v), "a table")
@@ -228,7 +228,7 @@ def check_race(s: State) -> None:
         require(((each >= 0) & (each < n)).all(), "a race has samples of impossible classes")
 
 
-def check_tutor(s: State) -> None:
+def check_stream_tuner(s: State) -> None:
     """A race, or the winner of the last one."""
     for tuning in tunings_of(s["race"], s["tuning"]):
         require(tuning.n_classes == len(s["factor"]), "a fine-tuning is of other classes")

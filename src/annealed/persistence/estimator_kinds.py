@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from annealed.annealer import Annealer
+from annealed.annealing.annealer import Annealer
+from annealed.annealing.n_clusters import Persistence
 from annealed.baselines import DeterministicAnnealing, LVQClassifier, StochasticVQ
 from annealed.baselines.batch import BatchAnnealer
 from annealed.baselines.competition import Competition
 from annealed.drift import Watch
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.estimators.parameters import Rule
-from annealed.finetune import TunedModel
+from annealed.fine_tuning.model import TunedModel
+from annealed.fine_tuning.stream_race import StreamTuner
 from annealed.path import Level
 from annealed.persistence.checks import (
     INDICES,
@@ -24,18 +26,16 @@ from annealed.persistence.checks import (
     TRUTH,
     VECTOR,
     State,
-    a,
     count,
     fits_level,
+    instance_of,
     list_of,
     maybe,
     one_width,
     require,
     tunings_of,
-)  # fmt: skip
+)
 from annealed.persistence.kind import CannotSaveError, Kind, MalformedError
-from annealed.race import Tutor
-from annealed.structure import Persistence
 from annealed.tables.model import TabularModel
 from annealed.tables.preprocessing import TablePreprocessor
 
@@ -138,16 +138,16 @@ def _check_seen(s: State, numbered: int) -> None:
 def _check_classifier(s: State) -> None:
     if "_annealer" not in s:
         return
-    annealer, tutor = s["_annealer"], s.get("_tutor")
+    annealer, tuner = s["_annealer"], s.get("_tuner")
     require(annealer.d == s.get("n_features_in_"), "the model is of another number of features")
     _check_seen(s, len(annealer.classes))
     n = len(s["_seen"])
     require(n == len(annealer.classes), "the model is of other classes")
     if s.get("_fixed") is not None:
         fits_level("the model", s["_fixed"], annealer.d, n)
-    if tutor is not None:
-        tunings = tunings_of(tutor.race, tutor.tuning)
-        require(not tunings or len(tutor.factor) == n, "fine-tuning is of other classes")
+    if tuner is not None:
+        tunings = tunings_of(tuner.race, tuner.tuning)
+        require(not tunings or len(tuner.factor) == n, "fine-tuning is of other classes")
         for tuning in tunings:
             one_width("fine-tuning", annealer.d, tuning.start.level.codevectors)
     watch = s.get("_watch")
@@ -191,37 +191,61 @@ def _check_tabular(s: State) -> None:
     )
 
 
-# fmt: off
 ESTIMATORS: dict[str, Kind] = {
     "ODAClustering": _estimator(
-        ODAClustering, _check_clustering,
-        _annealer=a(Annealer), _fixed=maybe(a(Level)), _polished=maybe(a(Level)), labels_=INDICES,
-        _watch=maybe(a(Watch)), _keys=KEYS,
+        ODAClustering,
+        _check_clustering,
+        _annealer=instance_of(Annealer),
+        _fixed=maybe(instance_of(Level)),
+        _polished=maybe(instance_of(Level)),
+        labels_=INDICES,
+        _watch=maybe(instance_of(Watch)),
+        _keys=KEYS,
     ),
     "ODAClassifier": _estimator(
-        ODAClassifier, _check_classifier,
-        _annealer=a(Annealer), _fixed=maybe(a(Level)), _tutor=maybe(a(Tutor)), classes_=LABELS,
-        _seen=a(list), _scores=SCORES, _watch=maybe(a(Watch)), _keys=KEYS,
+        ODAClassifier,
+        _check_classifier,
+        _annealer=instance_of(Annealer),
+        _fixed=maybe(instance_of(Level)),
+        _tuner=maybe(instance_of(StreamTuner)),
+        classes_=LABELS,
+        _seen=instance_of(list),
+        _scores=SCORES,
+        _watch=maybe(instance_of(Watch)),
+        _keys=KEYS,
     ),
     "DeterministicAnnealing": _estimator(
-        DeterministicAnnealing, _check_batch_estimator,
-        _annealer=a(BatchAnnealer), _fixed=maybe(a(Level)), _persistence=maybe(a(Persistence)),
-        n_iter_=count(), labels_=INDICES,
+        DeterministicAnnealing,
+        _check_batch_estimator,
+        _annealer=instance_of(BatchAnnealer),
+        _fixed=maybe(instance_of(Level)),
+        _persistence=maybe(instance_of(Persistence)),
+        n_iter_=count(),
+        labels_=INDICES,
     ),
     "StochasticVQ": _estimator(
-        StochasticVQ, _check_competing, _competition=a(Competition), n_iter_=count(),
+        StochasticVQ,
+        _check_competing,
+        _competition=instance_of(Competition),
+        n_iter_=count(),
         labels_=INDICES,
     ),
     "LVQClassifier": _estimator(
-        LVQClassifier, _check_competing, _competition=a(Competition), n_iter_=count(),
-        classes_=LABELS, _seen=a(list),
+        LVQClassifier,
+        _check_competing,
+        _competition=instance_of(Competition),
+        n_iter_=count(),
+        classes_=LABELS,
+        _seen=instance_of(list),
     ),
 }
 ESTIMATORS["TabularModel"] = Kind(
     TabularModel,
     {
-        "parameters": STATE, "preprocessor_": a(TablePreprocessor), "target_name_": maybe(TEXT),
-        "estimator_": a(*(kind.cls for kind in ESTIMATORS.values())),
+        "parameters": STATE,
+        "preprocessor_": instance_of(TablePreprocessor),
+        "target_name_": maybe(TEXT),
+        "estimator_": instance_of(*(kind.cls for kind in ESTIMATORS.values())),
     },
     may_lack=["preprocessor_", "estimator_", "target_name_"],
     left_out=["_metadata_request"],
@@ -234,13 +258,21 @@ PREPROCESSING: dict[str, Kind] = {
     "TablePreprocessor": Kind(
         TablePreprocessor,
         {
-            "standardize": TRUTH, "unknown": TEXT, "declared_kinds": maybe(a(dict)),
-            "max_categories": count(1), "names": a(list), "named": TRUTH, "kinds": a(list),
-            "categories": a(list), "count": VECTOR, "mean": VECTOR, "m2": VECTOR, "fill": VECTOR,
+            "standardize": TRUTH,
+            "unknown": TEXT,
+            "declared_kinds": maybe(instance_of(dict)),
+            "max_categories": count(1),
+            "names": instance_of(list),
+            "named": TRUTH,
+            "kinds": instance_of(list),
+            "categories": instance_of(list),
+            "count": VECTOR,
+            "mean": VECTOR,
+            "m2": VECTOR,
+            "fill": VECTOR,
             "category_counts": INDICES,
         },
         take=lambda step: step.to_state(),
         make=lambda cls, state: TablePreprocessor.from_state(state),
     ),
 }
-# fmt: on

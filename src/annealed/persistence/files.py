@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-from annealed.atomic_files import BINARY, explaining, replacing
+from annealed.persistence.whole_files import BINARY, explaining, replacing
 
 if sys.platform == "win32":
     import msvcrt

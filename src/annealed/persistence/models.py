@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from annealed.atomic_files import replacing
 from annealed.divergences import BUILT_IN, BregmanDivergence, Mahalanobis
 from annealed.persistence.answer import answer_of
 from annealed.persistence.container import (
@@ -31,6 +30,7 @@ from annealed.persistence.encoder import Encoder
 from annealed.persistence.estimator_kinds import ESTIMATORS
 from annealed.persistence.kind import CannotSaveError, MalformedError
 from annealed.persistence.kinds import KINDS
+from annealed.persistence.whole_files import replacing
 
 #: Version of what stands in the header. It changes only when files written before could no longer
 #: be read as they are; new fields have defaults instead.

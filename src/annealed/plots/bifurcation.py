@@ -26,8 +26,8 @@ from annealed.plots.canvas import (
     write_labels,
     write_title,
 )
-from annealed.plots.colours import INK, Colour, branch_colour, paler
-from annealed.plots.lineage import (
+from annealed.views.colours import INK, Colour, branch_colour, paler
+from annealed.views.lineage import (
     find_branches,
     follow_up,
     in_use,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from annealed.divergences import Array
-from annealed.plots.colours import INK, Colour
+from annealed.views.colours import INK, Colour
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -22,8 +22,8 @@ from annealed.plots.canvas import (
     write_labels,
     write_title,
 )
-from annealed.plots.colours import INK, SHARED, branch_colour, paler
-from annealed.plots.lineage import (
+from annealed.views.colours import INK, SHARED, branch_colour, paler
+from annealed.views.lineage import (
     MOST_BRANCHES,
     feature_index,
     find_branches,

@@ -23,8 +23,8 @@ from annealed.plots.canvas import (
     text_size,
     write_title,
 )
-from annealed.plots.colours import INK, branch_colour
-from annealed.plots.lineage import (
+from annealed.views.colours import INK, branch_colour
+from annealed.views.lineage import (
     MOST_BRANCHES,
     name_classes,
     name_features,

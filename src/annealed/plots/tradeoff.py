@@ -22,8 +22,8 @@ from annealed.plots.canvas import (
     text_size,
     write_labels,
 )
-from annealed.plots.colours import INK, PALETTE, SHARED
-from annealed.plots.lineage import in_use, require_fitted, require_levels
+from annealed.views.colours import INK, PALETTE, SHARED
+from annealed.views.lineage import in_use, require_fitted, require_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

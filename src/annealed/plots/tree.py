@@ -26,8 +26,8 @@ from annealed.plots.canvas import (
     write_labels,
     write_title,
 )
-from annealed.plots.colours import INK, SHARED, Colour, branch_colour, paler
-from annealed.plots.lineage import find_branches, in_use, project, require_fitted, require_levels
+from annealed.views.colours import INK, SHARED, Colour, branch_colour, paler
+from annealed.views.lineage import find_branches, in_use, project, require_fitted, require_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

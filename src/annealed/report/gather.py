@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.colours import PALETTE
 from annealed.divergences import Array
 from annealed.report.cards import Surroundings, write_cards
 from annealed.report.contents import Chosen, Contents, LevelShown, NodeIndex, Plateaus, Rows
-from annealed.report.plane import Plane, choose_plane
 from annealed.report.source import Source, Use
 from annealed.report.tree import Tree
+from annealed.views.colours import PALETTE
+from annealed.views.plane import Plane, choose_plane
 
 if TYPE_CHECKING:
     from annealed.path import AnnealingPath, Level

@@ -14,12 +14,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from annealed.atomic_files import write_text
-from annealed.colours import PALETTE, SHARED, Colour, branch_colour, paler
 from annealed.divergences import BregmanDivergence
+from annealed.persistence.whole_files import write_text
 from annealed.report.contents import Contents
 from annealed.report.gather import gather
 from annealed.report.source import Inverse, read_source
+from annealed.views.colours import PALETTE, SHARED, Colour, branch_colour, paler
 
 TEMPLATE = Path(__file__).parent / "template"
 # In this order they make one script.

@@ -18,7 +18,7 @@ Inverse = Callable[[Array], ArrayLike]
 
 
 class PersistenceLike(Protocol):
-    """What `annealed.structure.Persistence` has that the page shows."""
+    """What `annealed.annealing.n_clusters.Persistence` has that the page shows."""
 
     n_clusters: int
     plateau: Array

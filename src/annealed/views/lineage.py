@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealed.divergences import Array
 from annealed.path import AnnealingPath, Integers
-from annealed.plots.colours import PALETTE
+from annealed.views.colours import PALETTE
 
 # More branches than this have no colours of their own.
 MOST_BRANCHES = 2 * len(PALETTE)

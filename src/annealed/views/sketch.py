@@ -10,14 +10,8 @@ import numpy as np
 
 from annealed.divergences import Array
 from annealed.path import AnnealingPath
-from annealed.plots.colours import Colour, branch_colour
-from annealed.plots.lineage import (
-    find_branches,
-    follow_up,
-    in_use,
-    lasting_codevectors,
-    project,
-)
+from annealed.views.colours import Colour, branch_colour
+from annealed.views.lineage import find_branches, follow_up, in_use, lasting_codevectors, project
 
 WIDTH, HEIGHT, EDGE, BELOW = 420, 150, 8, 22
 # Beyond so many codevectors lines cover each other, and the text grows with them.
@@ -47,7 +41,7 @@ def sketch_bifurcation(
     Examples
     --------
     >>> from annealed import ODAClustering
-    >>> from annealed.plots.sketch import sketch_bifurcation
+    >>> from annealed.views.sketch import sketch_bifurcation
     >>> from sklearn.datasets import load_iris
     >>> path = ODAClustering(random_state=0).fit(load_iris().data).path_
     >>> sketch_bifurcation(path)[:4]

@@ -9,18 +9,15 @@ and GLVQ move nothing but the nearest codevectors (cpp/winner.hpp).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.divergences import Array, BregmanDivergence, KullbackLeibler
+from annealed.divergences import Array, BregmanDivergence, Geometry, KullbackLeibler
+from annealed.fine_tuning.model import Classes, Fits, Integers, TunedModel
 from annealed.kernels import kernel_for
-from annealed.path import Level
-
-Classes = NDArray[np.int32]
-Integers = NDArray[np.int64]
 
 # Samples per step, and its length in units of each parameter's spread (see docs/notation.md).
 BATCH = 16
@@ -31,81 +28,6 @@ WINDOW = 4000
 CHANGING_WINDOW = 500
 # Multiplications per call of the kernel, so that Ctrl-C is heard in time.
 WORK_PER_CALL = 20_000_000
-# Rows that decide the temperature fine-tuning starts from, and the factors of 1/T tried.
-TEMPERED_ROWS = 200
-FACTORS = 2.0 ** np.arange(-4.0, 2.5, 0.75)
-
-
-class Fits(NamedTuple):
-    """What fine-tuning fits besides the codevectors, their weights and one temperature."""
-
-    temperatures: bool = False
-    relevances: bool = False
-
-
-class Geometry(NamedTuple):
-    """How far a codevector may move at a step, and where to: `Annealer.geometry`."""
-
-    unit: Array
-    low: Array
-    high: Array
-
-
-@dataclass(frozen=True, eq=False)
-class TunedModel:
-    """A level that has been fine-tuned: p(c|x) ~ sum_{i in c} exp(b_i - d_lambda(x, mu_i)/T_i).
-
-    ``level`` holds the codevectors, their weights within each class, and T; T_i = T/sharpness_i;
-    ``relevances`` have mean one. The posterior is raised to the power ``calibration``, which
-    changes no decision.
-    """
-
-    level: Level
-    bias: Array
-    sharpness: Array | None = None
-    relevances: Array | None = None
-    calibration: float = 1.0
-
-    def posterior(self, divergence: BregmanDivergence, X: NDArray[Any], classes: int) -> Array:
-        """p(c|x) of every row, in the numbering of the level's classes."""
-        level = self.level
-        posterior: Array = kernel_for(divergence).associate(
-            divergence, X, level.codevectors, self.bias, level.temperature, level.classes, classes,
-            self.sharpness, self.relevances,
-        )[0]  # fmt: skip
-        # Rounding may leave a sure class at 1 + 4e-16, which metrics refuse.
-        return np.minimum(calibrated(posterior, self.calibration), 1.0)
-
-
-def calibrated(posterior: Array, power: float) -> Array:
-    """Probabilities raised to a power and normalised again."""
-    if power == 1:
-        return posterior
-    raised = posterior**power
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
-
-
-def as_annealed(level: Level, log_prior: Array) -> TunedModel:
-    """A level before any fine-tuning."""
-    with np.errstate(divide="ignore"):
-        return TunedModel(level, np.log(level.weights) + log_prior[level.classes])
-
-
-def tempered(
-    model: TunedModel, divergence: BregmanDivergence, X: NDArray[Any], classes: Classes
-) -> TunedModel:
-    """The model at the temperature that gives rows their own class most surely.
-
-    An annealed level's T says how finely it sees, not how sure it is.
-    """
-    level = model.level
-    loss = kernel_for(divergence).losses(
-        divergence, X, classes, level.codevectors, model.bias, level.temperature, level.classes,
-        FACTORS,
-    )  # fmt: skip
-    # Where rows are told apart without doubt the loss falls for ever: the hottest that is as good.
-    factor = float(FACTORS[int(np.argmax(loss <= np.nanmin(loss) + 1))])
-    return replace(model, level=replace(level, temperature=level.temperature / factor))
 
 
 class Tuning(ABC):

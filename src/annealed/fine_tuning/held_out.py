@@ -13,32 +13,28 @@ level as annealed is never kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
-from annealed.annealer import Annealer
-from annealed.divergences import Array
-from annealed.finetune import (
-    BATCH,
+from annealed.annealing.annealer import Annealer
+from annealed.annealing.schedule import Schedule
+from annealed.divergences import Array, Geometry
+from annealed.fine_tuning.methods import BATCH, SoftTuning, Tuning
+from annealed.fine_tuning.model import (
     TEMPERED_ROWS,
     Classes,
     Fits,
-    Geometry,
     Integers,
-    SoftTuning,
     TunedModel,
-    Tuning,
     as_annealed,
     tempered,
 )
+from annealed.fine_tuning.scoring import Candidate, Score, Scorer, per_row
 from annealed.path import AnnealingPath, Level
-from annealed.schedule import Schedule
 
 # Rows are dealt into this many parts; so many of them are held out in turn that this many rows
 # are tested in all, and of every class (or every row once), each part with at most so many rows.
@@ -61,39 +57,10 @@ SHUFFLED_AT_MOST = 1_000_000
 # have learnt. It may be worse by so many standard errors: chance alone exceeds them once in 700.
 COMPARED_ROWS = 4000
 STANDARD_ERRORS = 3.0
-# Numbers of a test's answers that are kept to calibrate by.
-CALIBRATED_NUMBERS = 100_000
-
-Score = Callable[[Array, Classes], float]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """What was tried on rows held out.
-
-    Attributes
-    ----------
-    n_codevectors : int
-    temperatures, relevances : bool
-        Whether each codevector's temperature and each feature's relevance were fitted.
-    steps : int
-        Steps of fine-tuning at its best, 0 for as annealed.
-    score : float
-        What the choice was made by.
-    accuracy, log_loss : float
-    """
-
-    n_codevectors: int
-    temperatures: bool
-    relevances: bool
-    steps: int
-    score: float
-    accuracy: float
-    log_loss: float
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class LabelledRows:
     """Rows, their classes and weights, and the log probabilities the classes are to have."""
 
     X: NDArray[Any]
@@ -138,7 +105,7 @@ class Lesson:
         return splits
 
 
-class Shuffled:
+class ReplayableOrder:
     """Rows in random order, over and over; everyone who reads it reads the same order."""
 
     def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
@@ -165,14 +132,14 @@ class Shuffled:
             begin += stop - at
 
 
-class Course:
+class TunablePath:
     """A path, and the rows on which its levels are fine-tuned."""
 
     def __init__(
         self,
         annealer: Annealer,
         path: AnnealingPath,
-        lesson: Lesson,
+        labelled: LabelledRows,
         emphasis: Array | None,
         rows: Integers,
         rng: np.random.Generator,
@@ -181,13 +148,13 @@ class Course:
         self.annealer, self.divergence, self.path = annealer, annealer.divergence, path
         self.method = method or SoftTuning  # of which nothing but the start is then asked
         self.geometry: Geometry = annealer.geometry()
-        self.lesson, self.emphasis = lesson, emphasis
-        self.shuffled = Shuffled(rows, rng)
+        self.labelled, self.emphasis = labelled, emphasis
+        self.shuffled = ReplayableOrder(rows, rng)
         order = self.shuffled.block(0)
         # A class of prior 0 is impossible at any temperature.
         few = order if emphasis is None else order[emphasis[order] > 0]
         few = few[:TEMPERED_ROWS]
-        self._few = np.asarray(lesson.X[few], dtype=float), lesson.classes[few]
+        self._few = np.asarray(labelled.X[few], dtype=float), labelled.classes[few]
         self._started: dict[int, TunedModel] = {}
 
     def level(self, K: int) -> Level:
@@ -200,33 +167,33 @@ class Course:
         level = self.level(K)
         K = level.n_codevectors
         if K not in self._started:
-            model = as_annealed(level, self.lesson.log_prior)
+            model = as_annealed(level, self.labelled.log_prior)
             self._started[K] = tempered(model, self.divergence, *self._few)
         return self._started[K]
 
     def tuning(self, K: int, fits: Fits) -> Tuning:
         """Fine-tuning about to begin."""
         return self.method(
-            self.divergence, self.start(K), len(self.lesson.log_prior), self.geometry, fits
+            self.divergence, self.start(K), len(self.labelled.log_prior), self.geometry, fits
         )
 
     def tune(self, tuning: Tuning, begin: int, end: int) -> None:
         """Learn from step ``begin`` to step ``end``."""
-        lesson = self.lesson
+        labelled = self.labelled
         for order, at, stop in self.shuffled.between(begin * BATCH, end * BATCH):
-            tuning.learn(lesson.X, order, lesson.classes, self.emphasis, at, stop)
+            tuning.learn(labelled.X, order, labelled.classes, self.emphasis, at, stop)
 
 
 class Repeat:
-    """A candidate learnt once more, from the rows of a course."""
+    """A candidate learnt once more, from the rows of a tunable."""
 
-    def __init__(self, course: Course, K: int, fits: Fits, steps: int) -> None:
-        self.course, self.start = course, course.start(K)
-        self.level = course.level(K)
+    def __init__(self, tunable: TunablePath, K: int, fits: Fits, steps: int) -> None:
+        self.tunable, self.start = tunable, tunable.start(K)
+        self.level = tunable.level(K)
         self.tuning: Tuning | None = None
         if steps:
-            self.tuning = course.tuning(K, fits)
-            course.tune(self.tuning, 0, steps)
+            self.tuning = tunable.tuning(K, fits)
+            tunable.tune(self.tuning, 0, steps)
 
     @property
     def tempering(self) -> float:
@@ -235,28 +202,28 @@ class Repeat:
 
     def gains(self, rows: Integers) -> Array:
         """What each of some rows adds to the default score: right or not, less half its loss."""
-        lesson, course = self.course.lesson, self.course
-        X, n = lesson.X[rows], len(lesson.log_prior)
+        labelled, tunable = self.tunable.labelled, self.tunable
+        X, n = labelled.X[rows], len(labelled.log_prior)
         if self.tuning is None:
-            answers = self.start.posterior(course.divergence, X, n)
+            answers = self.start.posterior(tunable.divergence, X, n)
         else:
             answers = self.tuning.answers(X)
-        return per_row(answers, lesson.classes[rows])
+        return per_row(answers, labelled.classes[rows])
 
 
 def falls_behind(new: Repeat, tested: list[Repeat], rng: np.random.Generator) -> bool:
     """Whether a model does worse than those that were tested, on rows that it and they learnt."""
-    lesson = new.course.lesson
-    difference, counts = np.zeros(len(lesson.X)), np.zeros(len(lesson.X))
+    labelled = new.tunable.labelled
+    difference, counts = np.zeros(len(labelled.X)), np.zeros(len(labelled.X))
     for old in tested:
-        rows = old.course.shuffled.rows
+        rows = old.tunable.shuffled.rows
         most = COMPARED_ROWS // len(tested)
         if len(rows) > most:
             rows = rng.choice(rows, most, replace=False)
         difference[rows] += new.gains(rows) - old.gains(rows)
         counts[rows] += 1
     seen = counts > 0
-    weight = lesson.emphasis[seen]
+    weight = labelled.emphasis[seen]
     weight = weight / weight.sum()
     gain = difference[seen] / counts[seen]
     mean = float(weight @ gain)
@@ -264,14 +231,14 @@ def falls_behind(new: Repeat, tested: list[Repeat], rng: np.random.Generator) ->
     return mean < -STANDARD_ERRORS * error
 
 
-class Exam(NamedTuple):
-    """A course, and the rows held out of it."""
+class HeldOutFold(NamedTuple):
+    """A tunable, and the rows held out of it."""
 
-    course: Course
+    tunable: TunablePath
     X: NDArray[Any]
 
 
-class Test(NamedTuple):
+class TestResult(NamedTuple):
     """What one test of a candidate gave."""
 
     steps: int
@@ -281,23 +248,25 @@ class Test(NamedTuple):
     answers: NDArray[np.float32]  # on some of the rows
 
 
-class Contestant:
-    """One candidate on its way through all exams."""
+class CandidateRun:
+    """One candidate on its way through all folds."""
 
-    def __init__(self, K: int, fits: Fits, exams: list[Exam]) -> None:
-        self.K, self.fits, self.exams = K, fits, exams
-        self.tunings = [exam.course.tuning(K, fits) for exam in exams]
-        self.tests: list[Test] = []
+    def __init__(self, K: int, fits: Fits, folds: list[HeldOutFold]) -> None:
+        self.K, self.fits, self.folds = K, fits, folds
+        self.tunings = [fold.tunable.tuning(K, fits) for fold in folds]
+        self.tests: list[TestResult] = []
 
-    def go_on(self, steps: int, judge: Judge) -> None:
+    def go_on(self, steps: int, scorer: Scorer) -> None:
         """Fine-tune until that many steps are taken, then be tested."""
         taken = self.tests[-1].steps if self.tests else 0
-        for exam, tuning in zip(self.exams, self.tunings, strict=True):
-            exam.course.tune(tuning, taken, steps)
+        for fold, tuning in zip(self.folds, self.tunings, strict=True):
+            fold.tunable.tune(tuning, taken, steps)
         answers = np.concatenate(
-            [tuning.answers(exam.X) for exam, tuning in zip(self.exams, self.tunings, strict=True)]
+            [tuning.answers(fold.X) for fold, tuning in zip(self.folds, self.tunings, strict=True)]
         )
-        self.tests.append(Test(steps, *judge(answers), judge.some(answers).astype(np.float32)))
+        self.tests.append(
+            TestResult(steps, *scorer(answers), scorer.some(answers).astype(np.float32))
+        )
 
     def smoothed(self) -> Array:
         """Scores of the tests, each with half its neighbours: a lucky test is not a good model."""
@@ -308,7 +277,7 @@ class Contestant:
             weight[here] += 0.5
         return np.asarray(total / weight)
 
-    def best(self, at_least: float = -np.inf) -> tuple[float, Test]:
+    def best(self, at_least: float = -np.inf) -> tuple[float, TestResult]:
         """The best test and its smoothed score, of those no worse than the level as annealed.
 
         And no worse than ``at_least``; without any such test the score is -inf.
@@ -330,67 +299,6 @@ class Contestant:
         """For the record."""
         test = self.best(at_least)[1]
         return Candidate(self.K, *self.fits, test.steps, test.score, test.accuracy, test.log_loss)
-
-
-def right_and_loss(answers: Array, classes: Classes) -> tuple[NDArray[np.bool_], Array]:
-    """Whether each row's likeliest class is its own, and its log loss."""
-    own = answers[np.arange(len(answers)), classes]
-    return answers.argmax(axis=1) == classes, -np.log(np.maximum(own, 1e-9))
-
-
-def per_row(answers: Array, classes: Classes) -> Array:
-    """What each row adds to the default score."""
-    right, loss = right_and_loss(answers, classes)
-    return right - 0.5 * loss
-
-
-class Judge:
-    """Scores answers on the rows held out.
-
-    Without a scorer of the user's the score is accuracy less half the log loss: accuracy is what
-    most users want, but counts few rows as different between two models; the log loss hears of
-    all of them.
-    """
-
-    def __init__(self, classes: Classes, emphasis: Array, score: Score | None) -> None:
-        self.classes, self.emphasis, self.score = classes, emphasis / emphasis.mean(), score
-
-    def __call__(self, answers: Array) -> tuple[float, float, float]:
-        """Score, accuracy, log loss."""
-        right, losses = right_and_loss(answers, self.classes)
-        accuracy = float((right * self.emphasis).mean())
-        loss = float((losses * self.emphasis).mean())
-        if self.score is None:
-            return accuracy - 0.5 * loss, accuracy, loss
-        # Many scores know few values: among equals the surer model.
-        return self.score(answers, self.classes) - 1e-6 * loss, accuracy, loss
-
-    def some(self, answers: Array) -> Array:
-        """Answers on every so many rows, enough to calibrate by."""
-        return answers[:: self._every(answers.shape[1])]
-
-    def _every(self, columns: int) -> int:
-        return max(len(self.classes) * columns // CALIBRATED_NUMBERS, 1)
-
-    def calibration(self, some: NDArray[Any]) -> float:
-        """The power of the posterior with the least log loss, given `some` of the answers.
-
-        As in Platt's calibration a row counts as its own class but for a share 1/(n + 2) of doubt:
-        n rows that were all right do not make a model infallible.
-        """
-        every = self._every(some.shape[1])
-        classes, emphasis = self.classes[::every], self.emphasis[::every]
-        doubt = 1 / (len(some) + 2)
-        target = np.full(some.shape, doubt / some.shape[1])
-        target[np.arange(len(some)), classes] += 1 - doubt
-        target *= emphasis[:, None]
-        log_p = np.log(np.maximum(some.astype(float), 1e-30))
-
-        def loss(exponent: float) -> float:
-            logit = np.exp(exponent) * log_p
-            return float((target * (logsumexp(logit, axis=1, keepdims=True) - logit)).sum())
-
-        return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 1.0), method="bounded").x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,7 +331,7 @@ def sizes(path: AnnealingPath) -> list[int]:
 def select(
     annealer: Annealer,
     schedule: Schedule,
-    lesson: Lesson,
+    labelled: LabelledRows,
     rng: np.random.Generator,
     *,
     last: bool,
@@ -439,7 +347,7 @@ def select(
         As it annealed all the rows.
     schedule : Schedule
         By which it did.
-    lesson : Lesson
+    labelled : LabelledRows
     rng : Generator
     last : bool
         Take the coldest level rather than choose one.
@@ -451,93 +359,93 @@ def select(
         Score of posteriors given the classes of their rows; None for the default.
     """
     path = annealer.path()
-    emphasis = lesson.emphasis
-    exams, tested = [], []
-    for learn, test in lesson.held_out(1 if last else lesson.parts, rng):
-        weights = np.zeros(len(lesson.X))
-        weights[learn] = 1.0 if lesson.weights is None else lesson.weights[learn]
+    emphasis = labelled.emphasis
+    folds, tested = [], []
+    for learn, test in labelled.held_out(1 if last else labelled.parts, rng):
+        weights = np.zeros(len(labelled.X))
+        weights[learn] = 1.0 if labelled.weights is None else labelled.weights[learn]
         again = Annealer(annealer.d, annealer.divergence, schedule)
         for _ in annealer.classes:
             again.add_class()
-        again.anneal(lesson.X, lesson.classes, weights, rng)
+        again.anneal(labelled.X, labelled.classes, weights, rng)
         if not again.path():  # without the rows held out all others are alike
             continue
-        course = Course(again, again.path(), lesson, emphasis, learn, rng, method)
-        exams.append(Exam(course, np.ascontiguousarray(lesson.X[test])))
+        tunable = TunablePath(again, again.path(), labelled, emphasis, learn, rng, method)
+        folds.append(HeldOutFold(tunable, np.ascontiguousarray(labelled.X[test])))
         tested.append(test)
-    if not exams:
+    if not folds:
         return None
     rows = np.concatenate(tested)
-    judge = Judge(lesson.classes[rows], emphasis[rows], score)
+    scorer = Scorer(labelled.classes[rows], emphasis[rows], score)
     tried = sizes(path)[-1:] if last else sizes(path)
-    contestants = [Contestant(K, each, exams) for K in tried for each in fits]
-    contest(contestants, judge, fine_tuned=method is not None, rows=len(lesson.X))
+    runs = [CandidateRun(K, each, folds) for K in tried for each in fits]
+    run_candidates(runs, scorer, fine_tuned=method is not None, rows=len(labelled.X))
     # No fine-tuning that does worse than the best of all levels as annealed.
-    annealed = max(contestant.tests[0].score for contestant in contestants)
-    winner = max(contestants, key=lambda contestant: contestant.best(annealed)[0])
+    annealed = max(run.tests[0].score for run in runs)
+    winner = max(runs, key=lambda run: run.best(annealed)[0])
     chosen = winner.candidate(annealed)
     everything = (
-        np.arange(len(lesson.X)) if lesson.weights is None else np.flatnonzero(lesson.weights)
+        np.arange(len(labelled.X)) if labelled.weights is None else np.flatnonzero(labelled.weights)
     )
-    tested_models = [Repeat(exam.course, winner.K, winner.fits, chosen.steps) for exam in exams]
-    learnt = np.mean([len(exam.course.shuffled.rows) for exam in exams])
+    tested_models = [Repeat(fold.tunable, winner.K, winner.fits, chosen.steps) for fold in folds]
+    learnt = np.mean([len(fold.tunable.shuffled.rows) for fold in folds])
     longer = round(chosen.steps * len(everything) / learnt)
 
     def on_all_rows(source: Annealer) -> Repeat:
-        course = Course(source, source.path(), lesson, emphasis, everything, rng, method)
-        return Repeat(course, winner.K, winner.fits, longer)
+        tunable = TunablePath(source, source.path(), labelled, emphasis, everything, rng, method)
+        return Repeat(tunable, winner.K, winner.fits, longer)
 
     final = on_all_rows(annealer)
     if falls_behind(final, tested_models, rng):
         best = max(tested_models, key=_mean_gain)
-        best.course.annealer.weigh([state.total_weight for state in annealer.classes])
-        final = on_all_rows(best.course.annealer)
+        best.tunable.annealer.weigh([state.total_weight for state in annealer.classes])
+        final = on_all_rows(best.tunable.annealer)
         if falls_behind(final, tested_models, rng):
             final = best
     return Selection(
-        annealer=final.course.annealer,
+        annealer=final.tunable.annealer,
         level=final.level,
         tuning=final.tuning,
         tempering=final.tempering,
-        calibration=judge.calibration(winner.best(annealed)[1].answers),
+        calibration=scorer.calibration(winner.best(annealed)[1].answers),
         chosen=chosen,
-        candidates=tuple(
-            chosen if contestant is winner else contestant.candidate() for contestant in contestants
-        ),
-        level_scores=[_level_score(level, exams, judge) for level in final.course.path],
+        candidates=tuple(chosen if run is winner else run.candidate() for run in runs),
+        level_scores=[_level_score(level, folds, scorer) for level in final.tunable.path],
     )
 
 
 def _mean_gain(model: Repeat) -> float:
     """Mean score of a model on rows it has learnt."""
-    rows, emphasis = model.course.shuffled.rows[:COMPARED_ROWS], model.course.lesson.emphasis
+    rows, emphasis = model.tunable.shuffled.rows[:COMPARED_ROWS], model.tunable.labelled.emphasis
     return float(np.average(model.gains(rows), weights=emphasis[rows]))
 
 
-def _level_score(level: Level, exams: list[Exam], judge: Judge) -> float:
+def _level_score(level: Level, folds: list[HeldOutFold], scorer: Scorer) -> float:
     """Accuracy, or the user's score, of a level as annealed without the rows held out."""
-    log_prior = exams[0].course.lesson.log_prior
+    log_prior = folds[0].tunable.labelled.log_prior
     answers = []
-    for course, X in exams:
-        model = as_annealed(course.path.at_temperature(level.temperature), log_prior)
-        answers.append(model.posterior(course.divergence, X, len(log_prior)))
-    score, accuracy, _ = judge(np.concatenate(answers))
-    return accuracy if judge.score is None else score
+    for tunable, X in folds:
+        model = as_annealed(tunable.path.at_temperature(level.temperature), log_prior)
+        answers.append(model.posterior(tunable.divergence, X, len(log_prior)))
+    score, accuracy, _ = scorer(np.concatenate(answers))
+    return accuracy if scorer.score is None else score
 
 
-def contest(contestants: list[Contestant], judge: Judge, *, fine_tuned: bool, rows: int) -> None:
-    """Test candidates as they are fine-tuned, giving up those that fall behind."""
-    for contestant in contestants:
-        contestant.go_on(0, judge)
+def run_candidates(
+    runs: list[CandidateRun], scorer: Scorer, *, fine_tuned: bool, rows: int
+) -> None:
+    """TestResult candidates as they are fine-tuned, giving up those that fall behind."""
+    for run in runs:
+        run.go_on(0, scorer)
     if not fine_tuned:
         return
     most = max(MOST_STEPS, MOST_PASSES * rows // BATCH)
-    steps, running = FIRST_TEST, list(contestants)
+    steps, running = FIRST_TEST, list(runs)
     while steps <= most:
-        for contestant in running:
-            contestant.go_on(steps, judge)
+        for run in running:
+            run.go_on(steps, scorer)
         if steps in SURVIVORS:
-            running.sort(key=lambda contestant: -contestant.best()[0])
+            running.sort(key=lambda run: -run.best()[0])
             running = running[: SURVIVORS[steps]]
         if steps >= max(SURVIVORS):  # alone: on while it gets better
             running = [one for one in running if one.still_better]

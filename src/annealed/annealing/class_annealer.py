@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from annealed import codebook as cold
-from annealed.codebook import Codebook
+from annealed.annealing import codebook as cold
+from annealed.annealing.codebook import Codebook
+from annealed.annealing.schedule import Schedule
 from annealed.divergences import SMALLEST_UNIT, Array, BregmanDivergence
 from annealed.kernels import kernel_for
 from annealed.path import Split
-from annealed.schedule import Schedule
 
 NEVER = int(np.iinfo(np.int64).max)
 # Samples a class must bring after a reheating before it goes along.
-WAKING = 50
+SAMPLES_TO_RESUME = 50
 
 
 def weight_entropy(book: Codebook) -> float:
@@ -355,14 +355,14 @@ class ClassAnnealer:
 
     # -- reheating -----------------------------------------------------------------------------
 
-    def doze(self, rung: int, schedule: Schedule) -> None:
+    def await_samples(self, rung: int, schedule: Schedule) -> None:
         """Track on as it is until a few samples have come, then go on from that rung."""
         book = self.current()
         self.tracking, self.reheated_to = True, rung
         assert self.rung is not None
-        self.begin(book, self.rung, self.temperature, schedule, tracked=WAKING)
+        self.begin(book, self.rung, self.temperature, schedule, tracked=SAMPLES_TO_RESUME)
 
-    def wake(self, T: float, schedule: Schedule) -> None:
+    def resume(self, T: float, schedule: Schedule) -> None:
         """Go on from the rung it was reheated to, codevectors split since then joined again."""
         rung = self.reheated_to
         book = self.current()

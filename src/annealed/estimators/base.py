@@ -18,8 +18,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.annealer import Annealer
+from annealed.annealing.annealer import Annealer
+from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence, get_divergence
+from annealed.estimators.callback_runner import (
+    CallbackRunner,
+    CallbackSupportMixin,
+    Listener,
+    can_follow,
+)
 from annealed.estimators.codevectors import (
     CodevectorEstimator,
     all_or_nothing,
@@ -27,7 +34,6 @@ from annealed.estimators.codevectors import (
     mean_one,
     names_of,
 )
-from annealed.estimators.followers import Audience, CallbackSupportMixin, Listener, can_follow
 from annealed.estimators.parameters import (
     Rule,
     check_parameters,
@@ -38,8 +44,7 @@ from annealed.estimators.parameters import (
     whole,
 )
 from annealed.path import AnnealingPath, Level
-from annealed.plots.sketch import sketch_bifurcation
-from annealed.schedule import Schedule
+from annealed.views.sketch import sketch_bifurcation
 
 __all__ = [
     "AUTOMATIC", "SHARED_RULES", "AnnealingEstimator", "all_or_nothing", "checked_weights",
@@ -160,7 +165,7 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
 
     def _listener(self) -> Listener | None:
         """What hands every level that a stream finishes from now on to the callbacks."""
-        return Audience(self).listen if self.callbacks else None
+        return CallbackRunner(self).listen if self.callbacks else None
 
     def _most_levels(self, schedule: Schedule) -> int | None:
         """No ladder of this schedule has more levels; None if that is not known."""

@@ -18,22 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed import codebook as cold
-from annealed.class_annealer import NEVER, ClassAnnealer, ClassLevel
-from annealed.codebook import Codebook
-from annealed.divergences import Array, BregmanDivergence
-from annealed.finetune import Geometry
+from annealed.annealing import codebook as cold
+from annealed.annealing.class_annealer import NEVER, ClassAnnealer, ClassLevel
+from annealed.annealing.codebook import Codebook
+from annealed.annealing.schedule import Schedule, in_paper_units
+from annealed.divergences import Array, BregmanDivergence, Geometry
 from annealed.path import AnnealingPath, Family, Level
-from annealed.schedule import Schedule, in_paper_units
 
 Integers = NDArray[np.int64]
 
 # Multiplications per call of the kernel, so that Ctrl-C is heard in time.
 WORK_PER_CALL = 20_000_000
 # In `fit`, means and variances are taken over at most this many samples of a class.
-WARM_UP_SAMPLES = 20_000  # at most DEALT_AT_A_TIME
+WARM_UP_SAMPLES = 20_000  # at most SHUFFLED_AT_A_TIME
 # Rows of a class that are put in random order at a time.
-DEALT_AT_A_TIME = 50_000
+SHUFFLED_AT_A_TIME = 50_000
 # Class frequencies of before a reheating count as those of so many samples.
 REMEMBERED = 200.0
 # A ladder that must grow to a given K goes on below T_min, but not below this part of T_0.
@@ -151,13 +150,14 @@ class Annealer:
         """
         member = np.zeros(len(X), dtype=np.int32) if classes is None else classes
         present = np.ones(len(X), dtype=bool) if weights is None else weights > 0
-        deck = [
-            _Deck(np.flatnonzero((member == c) & present), rng) for c in range(len(self.classes))
+        orders = [
+            ShuffledRows(np.flatnonzero((member == c) & present), rng)
+            for c in range(len(self.classes))
         ]
-        for state, cards in zip(self.classes, deck, strict=True):
-            state.warm_up = min(len(cards.rows), WARM_UP_SAMPLES)
+        for state, shuffled in zip(self.classes, orders, strict=True):
+            state.warm_up = min(len(shuffled.rows), WARM_UP_SAMPLES)
             state.run = state._new_run()
-            state.kernel.learn([state.run], X, cards.order, None, weights, 0, state.warm_up)
+            state.kernel.learn([state.run], X, shuffled.order, None, weights, 0, state.warm_up)
         cooling = [c for c, state in enumerate(self.classes) if state.differs()]
         if not cooling:
             for state in self.classes:
@@ -169,14 +169,16 @@ class Annealer:
                 state = self.classes[c]
                 rung = state.rung
                 while state.rung == rung and not state.tracking:
-                    cards = deck[c]
-                    end = len(cards.deal())
-                    cards.at = self._advance(X, classes, weights, cards.order, cards.at, end)
+                    shuffled = orders[c]
+                    end = len(shuffled.next_order())
+                    shuffled.at = self._advance(
+                        X, classes, weights, shuffled.order, shuffled.at, end
+                    )
             cooling = [c for c in cooling if not self.classes[c].tracking]
             if listen is not None:
-                self._count(deck, weights)
+                self._count(orders, weights)
                 listen(self)
-        self._count(deck, weights)
+        self._count(orders, weights)
 
     def weigh(self, totals: Sequence[float]) -> None:
         """Let every class count as so much weight of samples."""
@@ -184,12 +186,12 @@ class Annealer:
             state.weight = total - state.run.seen
         self._path = None  # class frequencies weigh its energies
 
-    def _count(self, deck: list[_Deck], weights: Array | None) -> None:
+    def _count(self, orders: list[ShuffledRows], weights: Array | None) -> None:
         """Rows that were shown again do not count again."""
         self.weigh(
             [
-                float(len(cards.rows) if weights is None else weights[cards.rows].sum())
-                for cards in deck
+                float(len(shuffled.rows) if weights is None else weights[shuffled.rows].sum())
+                for shuffled in orders
             ]
         )
 
@@ -218,7 +220,7 @@ class Annealer:
                 if state.rung is None:
                     self._warmed_up(state)
                 elif state.tracking:
-                    state.wake(self.temperature(state.reheated_to), self.schedule)
+                    state.resume(self.temperature(state.reheated_to), self.schedule)
                 else:
                     self._end_of_level(state)
 
@@ -316,10 +318,10 @@ class Annealer:
         book = cold.bare(start.codevectors, start.weights, start.nodes)
         state.begin(book, rung, start.temperature, fixed)
         rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-        cards = _Deck(rows, rng)
+        shuffled = ShuffledRows(rows, rng)
         while not twin.finished:
-            end = len(cards.deal())
-            cards.at = twin._advance(X, None, weights, cards.order, cards.at, end)
+            end = len(shuffled.next_order())
+            shuffled.at = twin._advance(X, None, weights, shuffled.order, shuffled.at, end)
         return twin.model()
 
     def reheat(self, temperature: float) -> None:
@@ -332,7 +334,7 @@ class Annealer:
         total = sum(state.total_weight for state in warm)
         for state in warm:
             rung = min(max(self._rung_above(temperature), state.first_rung), self.last_rung)
-            state.doze(rung, self.schedule)
+            state.await_samples(rung, self.schedule)
             state.weight *= min(1.0, REMEMBERED / total)
 
     def track(self, chosen: Level) -> None:
@@ -461,23 +463,24 @@ class Annealer:
         )
 
 
-class _Deck:
-    """The rows of one class, dealt in a new random order each time round.
+class ShuffledRows:
+    """The rows of one class in a new random order each time round.
 
     Levels converge long before they have seen a large table once, so of many rows a random part is
-    dealt at a time.
+    taken at a time.
     """
 
     def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
         self.rows, self.rng, self.at = rows, rng, 0
         self.order = rows[:0]
-        self.deal()
+        self.next_order()
 
-    def deal(self) -> Integers:
+    def next_order(self) -> Integers:
+        """The order that rows are presented in, a new one where the last has been used up."""
         if self.at < len(self.order):
             return self.order
-        if len(self.rows) > DEALT_AT_A_TIME:
-            self.order = self.rng.choice(self.rows, DEALT_AT_A_TIME, replace=False)
+        if len(self.rows) > SHUFFLED_AT_A_TIME:
+            self.order = self.rng.choice(self.rows, SHUFFLED_AT_A_TIME, replace=False)
         else:  # few rows: several times round at once
             times = max(2000 // len(self.rows), 1)
             self.order = self.rng.permuted(np.tile(self.rows, (times, 1)), axis=1).ravel()

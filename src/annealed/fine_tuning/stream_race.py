@@ -16,19 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.annealer import Annealer
+from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array
-from annealed.finetune import (
-    TUNINGS,
-    Classes,
-    Fits,
-    SoftTuning,
-    TunedModel,
-    Tuning,
-    as_annealed,
-)
+from annealed.fine_tuning.held_out import Selection, sizes
+from annealed.fine_tuning.methods import TUNINGS, SoftTuning, Tuning
+from annealed.fine_tuning.model import Classes, Fits, TunedModel, as_annealed
+from annealed.fine_tuning.scoring import Candidate, Score, Scorer
 from annealed.path import Level
-from annealed.selection import Candidate, Judge, Score, Selection, sizes
 
 # Samples on which candidates are compared; and those a fine-tuning learns before its answers count.
 LENGTH = 2000
@@ -53,13 +47,15 @@ class Race:
         One that only tests has rate 0.
     length : int
         Samples until it is over.
-    guest : bool
+    may_not_win : bool
         The first runner may lead, but not win: it has learnt so much longer than the others that
         it would, although they will be better.
     """
 
-    def __init__(self, runners: list[Tuning], length: int = LENGTH, guest: bool = False) -> None:
-        self.runners, self.length, self.guest = runners, length, guest
+    def __init__(
+        self, runners: list[Tuning], length: int = LENGTH, may_not_win: bool = False
+    ) -> None:
+        self.runners, self.length, self.may_not_win = runners, length, may_not_win
         self.seen = 0
         self.leader: int | None = None
         self.answers: list[list[Array]] = [[] for _ in runners]
@@ -97,11 +93,11 @@ class Race:
 
     def lap(self, score: Score | None) -> None:
         """Say who leads, and let go of those far behind."""
-        marks = [score for score, _, _ in self._marks(max(self.seen - RECENT, 0), score)]
-        self.leader = int(np.argmax(marks))
+        scores = [score for score, _, _ in self._scores(max(self.seen - RECENT, 0), score)]
+        self.leader = int(np.argmax(scores))
         if self.seen == CUT_AT < self.length:
-            marks = [score for score, _, _ in self._marks(HEAD_START, score)]
-            best = np.argsort(-np.array(marks), kind="stable")[:SURVIVORS].tolist()
+            scores = [score for score, _, _ in self._scores(HEAD_START, score)]
+            best = np.argsort(-np.array(scores), kind="stable")[:SURVIVORS].tolist()
             kept = sorted({0, self.leader, *best})
             self.runners = [self.runners[k] for k in kept]
             self.answers = [self.answers[k] for k in kept]
@@ -110,32 +106,32 @@ class Race:
     def finish(self, score: Score | None) -> tuple[int, tuple[Candidate, ...], float]:
         """The winner's place, what the runners achieved, and the winner's calibration."""
         start = min(HEAD_START, self.seen // 4)
-        marks = self._marks(start, score)
-        if self.guest and len(self.runners) > 1:
-            del self.runners[0], self.answers[0], marks[0]
-        best = int(np.argmax([score for score, _, _ in marks]))
+        scores = self._scores(start, score)
+        if self.may_not_win and len(self.runners) > 1:
+            del self.runners[0], self.answers[0], scores[0]
+        best = int(np.argmax([score for score, _, _ in scores]))
         candidates = tuple(
-            Candidate(runner.start.level.n_codevectors, *runner.fits, runner.steps, *mark)
-            for runner, mark in zip(self.runners, marks, strict=True)
+            Candidate(runner.start.level.n_codevectors, *runner.fits, runner.steps, *scored)
+            for runner, scored in zip(self.runners, scores, strict=True)
         )
-        judge = self._judge(start, score)
-        return best, candidates, judge.calibration(judge.some(self._replies(best, start)))
+        scorer = self._scorer(start, score)
+        return best, candidates, scorer.calibration(scorer.some(self._replies(best, start)))
 
     def _replies(self, k: int, start: int) -> Array:
         return np.concatenate(self.answers[k])[start:].astype(float)
 
-    def _judge(self, start: int, score: Score | None) -> Judge:
+    def _scorer(self, start: int, score: Score | None) -> Scorer:
         classes = np.concatenate(self.classes)[start:]
-        return Judge(classes, np.concatenate(self.counted)[start:], score)
+        return Scorer(classes, np.concatenate(self.counted)[start:], score)
 
-    def _marks(self, start: int, score: Score | None) -> list[tuple[float, float, float]]:
-        judge = self._judge(start, score)
-        return [judge(self._replies(k, start)) for k in range(len(self.runners))]
+    def _scores(self, start: int, score: Score | None) -> list[tuple[float, float, float]]:
+        scorer = self._scorer(start, score)
+        return [scorer(self._replies(k, start)) for k in range(len(self.runners))]
 
 
 @dataclass(frozen=True)
-class Lessons:
-    """What a tutor may do.
+class TuningOptions:
+    """What a tuner may do.
 
     last : only the coldest level takes part
     method : how to fine-tune, one of `TUNINGS`; None for not at all
@@ -149,16 +145,16 @@ class Lessons:
     window: int
 
 
-class Tutor:
+class StreamTuner:
     """Fine-tuning in a stream: the best of the last race, and the next race.
 
     Parameters
     ----------
-    lessons : Lessons
+    options : TuningOptions
     """
 
-    def __init__(self, lessons: Lessons) -> None:
-        self.lessons = lessons
+    def __init__(self, options: TuningOptions) -> None:
+        self.options = options
         self.race: Race | None = None
         self.ladders = 0  # ladders that a race was held for
         self.since = 0  # samples since the annealing began
@@ -167,15 +163,15 @@ class Tutor:
         self._set(None)
 
     @classmethod
-    def graduated(
-        cls, lessons: Lessons, selection: Selection, annealer: Annealer, log_prior: Array
-    ) -> Tutor:
-        """A tutor whose choice was made elsewhere."""
-        tutor = cls(lessons)
-        tutor._set(selection.tuning, selection.calibration, selection.tempering)
-        tutor.candidates, tutor.chosen = selection.candidates, selection.chosen
-        tutor.ladders, tutor.factor = annealer.ladders, class_factors(annealer, log_prior)
-        return tutor
+    def from_selection(
+        cls, options: TuningOptions, selection: Selection, annealer: Annealer, log_prior: Array
+    ) -> StreamTuner:
+        """A tuner whose choice was made elsewhere."""
+        tuner = cls(options)
+        tuner._set(selection.tuning, selection.calibration, selection.tempering)
+        tuner.candidates, tuner.chosen = selection.candidates, selection.chosen
+        tuner.ladders, tuner.factor = annealer.ladders, class_factors(annealer, log_prior)
+        return tuner
 
     def _set(self, tuning: Tuning | None, calibration: float = 1.0, tempering: float = 1.0) -> None:
         self.tuning = tuning
@@ -184,9 +180,9 @@ class Tutor:
         self.candidates: tuple[Candidate, ...] = ()
         self.chosen: Candidate | None = None
 
-    def copy(self) -> Tutor:
+    def copy(self) -> StreamTuner:
         """A twin that can go on by itself."""
-        twin = object.__new__(Tutor)
+        twin = object.__new__(StreamTuner)
         twin.__dict__.update(self.__dict__)
         twin.tuning = None if self.tuning is None else self.tuning.copy()
         twin.race = None if self.race is None else self.race.copy()
@@ -214,7 +210,7 @@ class Tutor:
         else:
             while self.due <= self.since:
                 self.due *= 2
-            if not annealer.finished and self.lessons.method is not None:
+            if not annealer.finished and self.options.method is not None:
                 self.hold(annealer, log_prior(), min(self.since, LENGTH))
 
     def hold(
@@ -222,37 +218,37 @@ class Tutor:
     ) -> None:
         """Begin a race of levels of the path, and of whoever won the last one.
 
-        In the one at the end of a ladder the latter is a guest.
+        In the one at the end of a ladder the latter is a may_not_win.
         """
         path, runners = annealer.path(), []
         if not path:
             return
-        champion = self.tuning
+        best_so_far = self.tuning
         if self.race is not None and self.race.leader is not None:
-            champion = self.race.runners[self.race.leader]
-        leads = champion is not None and champion.rate > 0
-        if champion is not None and leads:
-            runners.append(champion)
+            best_so_far = self.race.runners[self.race.leader]
+        leads = best_so_far is not None and best_so_far.rate > 0
+        if best_so_far is not None and leads:
+            runners.append(best_so_far)
             self.tuning = None  # it is in the race now
         divergence, geometry, n = annealer.divergence, annealer.geometry(), len(log_prior)
-        method = None if self.lessons.method is None else TUNINGS[self.lessons.method]
-        for K in sizes(path)[-1:] if self.lessons.last else sizes(path):
+        method = None if self.options.method is None else TUNINGS[self.options.method]
+        for K in sizes(path)[-1:] if self.options.last else sizes(path):
             start = as_annealed(path.codebook(K), log_prior)
             runners.append(SoftTuning(divergence, start, n, geometry, Fits(), 0))
             if method is not None:
                 runners += [
-                    method(divergence, start, n, geometry, fits, window=self.lessons.window)
-                    for fits in self.lessons.fits
+                    method(divergence, start, n, geometry, fits, window=self.options.window)
+                    for fits in self.options.fits
                 ]
         self.factor = class_factors(annealer, log_prior)
-        self.race = Race(runners, length, guest=leads and final)
+        self.race = Race(runners, length, may_not_win=leads and final)
         self.race.leader = 0 if leads else None
         self.candidates, self.chosen = (), None  # until it is over
 
     def changed(self, annealer: Annealer, log_prior: Array) -> None:
         """The stream has changed: race again from the levels known, before they are reheated."""
         self.since, self.due, self.race = 0, EARLIEST, None
-        if self.lessons.method is not None:  # levels as they are have had their day
+        if self.options.method is not None:  # levels as they are have had their day
             self.hold(annealer, log_prior, LENGTH)
 
     def horizon(self, weights: Array | None, begin: int, end: int) -> int:
@@ -287,9 +283,9 @@ class Tutor:
         if self.race.seen == before or (self.race.seen % LAP and not self.race.over):
             return None
         self.race.lap(score)
-        return self._crown(finished, score) if self.race.over else None
+        return self._end_race(finished, score) if self.race.over else None
 
-    def _crown(self, finished: bool, score: Score | None) -> Level | None:
+    def _end_race(self, finished: bool, score: Score | None) -> Level | None:
         assert self.race is not None
         best, candidates, calibration = self.race.finish(score)
         winner = self.race.runners[best]

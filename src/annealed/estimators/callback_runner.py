@@ -69,14 +69,14 @@ def snapshot(estimator: Any, annealer: Any, level: Level) -> Any:
     """The estimator as if fit had stopped after a level: it predicts, and cannot learn further."""
     twin = copy.copy(estimator)
     twin.__dict__.update(
-        _annealer=annealer.copy(), _fixed=level, _polished=None, _tutor=None, _watch=None
+        _annealer=annealer.copy(), _fixed=level, _polished=None, _tuner=None, _watch=None
     )
     twin.__dict__.update(_scores=None, _persistence=None)
     twin.__dict__.pop("labels_", None)
     return twin
 
 
-class Audience:
+class CallbackRunner:
     """The callbacks of an estimator during one call of a method that learns."""
 
     def __init__(self, estimator: Any, X: Any = None, y: Any = None, weights: Any = None) -> None:
@@ -156,27 +156,27 @@ class Audience:
 
 
 @contextmanager
-def followed(
+def run_callbacks(
     estimator: Any, X: Any, y: Any = None, weights: Any = None, *, max_levels: int | None = None
 ) -> Iterator[Listener | None]:
     """Let the callbacks follow a fit: gives what is to be called with the annealer after a level.
 
     Callbacks that were set up are torn down, whatever happens in between.
     """
-    audience = Audience(estimator, X, y, weights)
-    audience.root.max_subtasks = max_levels
+    runner = CallbackRunner(estimator, X, y, weights)
+    runner.root.max_subtasks = max_levels
     started: list[Any] = []
     try:
-        audience.enter(max_levels)
-        for callback in audience.callbacks:
+        runner.enter(max_levels)
+        for callback in runner.callbacks:
             started.append(callback)
-            callback.setup(estimator, audience.root)
-        audience.call("on_fit_task_begin", audience.root)
-        yield audience.listen if audience.listening else None
-        audience.call("on_fit_task_end", audience.root, lambda: copy.copy(estimator))
-        audience.leave()
+            callback.setup(estimator, runner.root)
+        runner.call("on_fit_task_begin", runner.root)
+        yield runner.listen if runner.listening else None
+        runner.call("on_fit_task_end", runner.root, lambda: copy.copy(estimator))
+        runner.leave()
     finally:
-        tear_down(started, estimator, audience.root)
+        tear_down(started, estimator, runner.root)
 
 
 def tear_down(started: list[Any], estimator: Any, task: Task) -> None:
@@ -196,5 +196,11 @@ def tear_down(started: list[Any], estimator: Any, task: Task) -> None:
 
 
 __all__ = [
-    "Audience", "CallbackSupportMixin", "Listener", "Task", "can_follow", "followed", "has_hooks",
+    "CallbackRunner",
+    "CallbackSupportMixin",
+    "Listener",
+    "Task",
+    "can_follow",
+    "has_hooks",
+    "run_callbacks",
 ]  # fmt: skip

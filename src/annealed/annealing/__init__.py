@@ -1,0 +1,1 @@
+"""Annealing: from samples to the path of levels (Algorithm 1)."""

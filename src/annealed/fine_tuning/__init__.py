@@ -1,0 +1,1 @@
+"""After the anneal: which level predicts, and LVQ that fine-tunes it."""

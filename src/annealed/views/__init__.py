@@ -1,0 +1,1 @@
+"""What pictures and pages share: colours, branches of a path, planes to look at."""
