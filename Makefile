@@ -79,7 +79,8 @@ $(STAMPS): build/wheel/.built
 build/wheel/.built: $(BUILD_INPUTS)
 	@echo "Compiling the core. This takes half a minute or so."
 	test -x .venv-build/bin/python || $(PYTHON) -m venv .venv-build
-	.venv-build/bin/python .ci/editable_wheel.py $(@D)
+	mkdir -p $(@D)
+	.venv-build/bin/python .ci/editable_wheel.py $(@D) >build/log 2>&1 || { cat build/log; false; }
 	touch $@
 
 clean:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import sklearn
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from thoroughness import tries
 
 from annealed import (
     DeterministicAnnealing,
@@ -26,10 +27,10 @@ NEGATIVE = (
 # What else a parameter changes is tested elsewhere; here, what scikit-learn can see of it: whether
 # negative values are allowed, how many clusters there are, and which branch of `fit` is taken.
 ESTIMATORS = [
-    ODAClustering(),
+    ODAClustering(**tries({"K_max": 10}, {})),
     ODAClustering(n_clusters=2, polish=True),
     ODAClustering(n_clusters=None, K_max=20, divergence="i_divergence"),
-    ODAClassifier(),
+    ODAClassifier(**tries({"K_max": 20}, {})),
     ODAClassifier(level="last", fine_tune=None, split="perturb"),
     ODAClassifier(level="last", fine_tune=None, divergence="i_divergence"),
     StochasticVQ(),

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from annealed import ODAClassifier, ODAClustering
 from annealed.report import explore
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]  # started once
 
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
@@ -81,7 +81,7 @@ def visit(browser):
     """Open a page of ours. Whatever it complains of, or asks of a network, fails the test."""
     contexts, complaints = [], []
 
-    def open_page(file, viewport=WIDE, scheme="light"):
+    def open_page(file, viewport=WIDE, scheme="light", own_clock=False):
         context = browser.new_context(viewport=viewport, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
@@ -93,6 +93,8 @@ def visit(browser):
             "request",
             lambda asked: asked.url.startswith("file:") or complaints.append(asked.url[:80]),
         )
+        if own_clock:  # which the test can put forward
+            page.clock.install()
         page.goto(file.as_uri())
         page.wait_for_selector("html[data-ready]", state="attached")
         return page
@@ -108,6 +110,24 @@ def set_level(page, k):
         "k => { const s = document.getElementById('slider'); s.value = k; "
         "s.dispatchEvent(new Event('input')); }",
         k,
+    )
+
+
+def soon(page, holds):
+    """Whether something holds within some frames, and still does a few frames later."""
+    for _ in range(60):
+        frames(page, 5)
+        if holds():
+            frames(page, 5)
+            return holds()
+    return False
+
+
+def frames(page, n):
+    page.evaluate(
+        "async n => { for (let k = 0; k < n; k++)"
+        " await new Promise(drawn => requestAnimationFrame(drawn)); }",
+        n,
     )
 
 
@@ -239,7 +259,7 @@ def test_every_number_of_a_clustering_is_the_models(visit, clustering, iris):
 def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
     model, file = clustering
     path = model[-1].path_
-    page = visit(file, viewport)
+    page = visit(file, viewport, own_clock=True)
     chosen = level_of(page)
     assert path[chosen].n_codevectors == 3
 
@@ -296,7 +316,7 @@ def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
     assert page.text_content("#play-word") == "Pause"
     page.click("#play")
     at = level_of(page)
-    page.wait_for_timeout(700)
+    page.clock.fast_forward(10_000)
     assert level_of(page) == at
     assert page.text_content("#play-word") == "Play"
 
@@ -343,11 +363,9 @@ def test_samples_stay_under_their_codevectors_while_the_map_is_dragged(visit, ir
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x + 50, y + 30, steps=5)
-    page.wait_for_timeout(300)
-    assert all(painted())
+    assert soon(page, lambda: all(painted()))
     page.mouse.up()
-    page.wait_for_timeout(300)
-    assert all(painted())
+    assert soon(page, lambda: all(painted()))
 
 
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["1280", "400"])
@@ -470,11 +488,10 @@ def test_nothing_overlaps_at_any_width(request, visit, name):
     page.click("#next")
     for viewport in (WIDE, {"width": 1000, "height": 800}, NARROW):
         page.set_viewport_size(viewport)
-        page.wait_for_timeout(300)
         for k in (0, 4, 1000):
             set_level(page, k)
             page.evaluate("scrollTo(0, 0)")
-            assert overlaps(page) == []
+            assert soon(page, lambda: overlaps(page) == []), overlaps(page)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
