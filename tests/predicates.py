@@ -115,7 +115,9 @@ def valid_choice(est):
     np.testing.assert_allclose(relevances.mean(), 1.0, rtol=1e-9)
     if est.chosen_ is None:
         assert est.candidates_ == ()
-        if est._tuner is None or not est._tuner.racing:  # else whoever leads the race answers
+        if (
+            est._learner.tuner is None or not est._learner.tuner.racing
+        ):  # else whoever leads the race answers
             np.testing.assert_array_equal(relevances, 1.0)
         return True
     assert est.chosen_ in est.candidates_
@@ -153,7 +155,7 @@ def same_model(first, second, **tolerance):
 
 def same_tuner(first, second):
     """Two classifiers stand alike in their race, or fine-tune alike after it: to the last bit."""
-    one, other = first._tuner, second._tuner
+    one, other = first._learner.tuner, second._learner.tuner
     if one is None or other is None:
         assert one is other
         return True

@@ -198,6 +198,6 @@ def test_a_polish_counts_the_samples_it_observes():
     plain, hard = (ODAClustering(4, polish=p, random_state=0).fit(X) for p in (False, True))
     # At least one pass over the rows from each of its two starts, on top of the path and of what
     # cooling on has shown.
-    cooled = hard._annealer.cool_on(X, None, np.random.default_rng(0)).samples
+    cooled = hard._learner.annealer.cool_on(X, None, np.random.default_rng(0)).samples
     assert cooled > hard.path_[-1].samples >= plain.path_[-1].samples
     assert hard._model.samples >= cooled + 2 * len(X)

@@ -605,7 +605,7 @@ def test_levels_are_fixed_points(blobs):
 
 def test_cooling_on_keeps_the_size_and_leaves_the_annealer_alone(blobs):
     model = DeterministicAnnealing(None, K_max=8).fit(blobs[0])
-    annealer, level = model._annealer, model.path_.codebook(4)
+    annealer, level = model._learner.annealer, model.path_.codebook(4)
     before = annealer.iterations, list(annealer.levels), list(annealer.unconverged)
     cold = annealer.cool_on(blobs[0], None, level)
     assert (annealer.iterations, annealer.levels, annealer.unconverged) == before

@@ -196,7 +196,7 @@ def test_detectors_of_other_packages_are_listened_to_and_left_alone():
     X, y = turned_moons(6000)
     given = EveryThousand()
     model = ODAClassifier(drift_detector=given, random_state=0).partial_fit(X, y)
-    assert given.n == 0 and model._watch.detector.n > 5000
+    assert given.n == 0 and model._learner.watch.detector.n > 5000
     pickle.loads(pickle.dumps(model)).partial_fit(X, y)
     with pytest.raises(ValueError, match="drift_detector"):
         ODAClassifier(drift_detector="often").partial_fit(X, y)

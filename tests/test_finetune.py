@@ -431,11 +431,11 @@ def test_fine_tuning_that_destroys_is_not_kept(level, monkeypatch):
         assert all(c.steps == 0 for c in model.candidates_)
         assert all(c.score == scores[c.n_codevectors] for c in model.candidates_)
     K = model.chosen_.n_codevectors
-    chosen = model._annealer.path().codebook(K)
+    chosen = model._learner.annealer.path().codebook(K)
     np.testing.assert_array_equal(model.codevectors_, chosen.codevectors)
     # Of its own temperature or one at which it is surer of the rows, but for a calibration.
     assert model.temperature_ == chosen.temperature
-    cooled = replace(chosen, temperature=chosen.temperature * model._tuner.tempering)
+    cooled = replace(chosen, temperature=chosen.temperature * model._learner.tuner.tempering)
     posterior = as_annealed(cooled, model._log_prior()).posterior(SquaredEuclidean(), X, 2)
     np.testing.assert_array_equal(model.predict(X), posterior.argmax(axis=1))
 
@@ -557,9 +557,9 @@ def test_calibration_finds_the_power_that_fits_and_changes_no_decision():
     X, _ = moons()
     for fine_tune in ("soft_lvq", None):
         model = deepcopy(fitted(fine_tune))
-        power, P = model._tuner.calibration, model.predict_proba(X)
+        power, P = model._learner.tuner.calibration, model.predict_proba(X)
         assert power != 1
-        model._tuner.calibration = 1.0
+        model._learner.tuner.calibration = 1.0
         np.testing.assert_allclose(calibrated(model.predict_proba(X), power), P, atol=1e-12)
         np.testing.assert_array_equal(model.predict(X), model.classes_[P.argmax(axis=1)])
 
@@ -702,8 +702,8 @@ def race_begins(X, y, **parameters):
     model = ODAClassifier(**parameters)
     for k in range(0, len(X), 100):
         model.partial_fit(X[k : k + 100], y[k : k + 100])
-        if model._tuner.ladders:
-            assert model._tuner.racing
+        if model._learner.tuner.ladders:
+            assert model._learner.tuner.racing
             return k
     raise AssertionError("the stream is too short for a race")
 
@@ -745,7 +745,7 @@ def test_a_model_pickled_or_copied_in_the_race_goes_on_identically(fine_tune):
     parameters = SHORT | {"fine_tune": fine_tune}
     middle = race_begins(X, y, **parameters) + LENGTH // 2 + 3
     half = fed(ODAClassifier(**parameters), X[:middle], y[:middle])
-    assert half._tuner.racing and half._tuner.ladders == 1
+    assert half._learner.tuner.racing and half._learner.tuner.ladders == 1
     before = half.predict_proba(X[:50])
     for twin in (pickle.loads(pickle.dumps(half)), deepcopy(half)):
         fed(twin, X[middle:], y[middle:])
@@ -779,7 +779,7 @@ def test_after_the_race_the_best_candidate_predicts_and_goes_on_learning():
     X, y = stream()
     model = whole_stream("soft_lvq", "auto", False)
     assert valid_model(model)
-    assert not model._tuner.racing
+    assert not model._learner.tuner.racing
     assert model.chosen_ in model.candidates_
     assert model.chosen_.score == max(c.score for c in model.candidates_)
     assert 1 < len(model.candidates_) <= SURVIVORS + 2
@@ -793,7 +793,7 @@ def test_a_race_that_fine_tuning_spoils_is_won_by_a_level_as_annealed(monkeypatc
     monkeypatch.setattr(Tuning.__init__, "__defaults__", (100.0, 4000))
     X, y = stream()
     model = fed(ODAClassifier(**SHORT), X, y)
-    assert model.chosen_.steps == 0 and model._tuner.tuning is None
+    assert model.chosen_.steps == 0 and model._learner.tuner.tuning is None
     assert len(model.codevectors_) == model.chosen_.n_codevectors
     assert valid_model(model)
     further = fed(deepcopy(model), X, y)  # it tracks
@@ -937,7 +937,7 @@ def test_degenerate_data_gives_a_valid_model(data, fine_tune):
     if data in ("two rows", "thirty classes of five rows", "classes of one row"):
         assert model.score(X, y) == 1.0
     if data == "thirty classes of five rows":  # K_max="auto": ten for each class
-        assert model._annealer.K_max == 300
+        assert model._learner.annealer.K_max == 300
         assert max(c.n_codevectors for c in model.candidates_) > 100
     again = ODAClassifier(fine_tune=fine_tune, **FEW_LEVELS).partial_fit(X, y).partial_fit(X, y)
     assert np.isfinite(again.predict_proba(X)).all()

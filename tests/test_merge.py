@@ -31,7 +31,7 @@ def test_clusters_of_both_are_found_at_their_weights():
     np.testing.assert_allclose(
         joined.weights_[distance.argmin(axis=0)], [0.375, 0.375, 0.125, 0.125], atol=0.03
     )
-    assert joined._annealer.classes[0].total_weight == pytest.approx(12000)
+    assert joined._learner.annealer.classes[0].total_weight == pytest.approx(12000)
 
 
 def test_a_merged_classifier_knows_the_classes_of_both_and_goes_on():

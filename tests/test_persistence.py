@@ -159,7 +159,7 @@ def test_classifier_after_fit_and_in_a_stream(tmp_path, level, fine_tune):
     stages = set()
     for begin, end in [(0, 150), (150, 500), (500, 1500), (1500, 4000)]:
         model.partial_fit(X[begin:end], Y[begin:end])
-        racing = model._tuner is not None and model._tuner.racing
+        racing = model._learner.tuner is not None and model._learner.tuner.racing
         stages.add("racing" if racing else "won" if model.candidates_ else "annealing")
         go_on = slice(end, end + 200)
         assert_round_trip(
@@ -246,7 +246,7 @@ def test_many_features_with_rows_that_wait_for_their_block(tmp_path):
     rows = np.random.default_rng(0).normal(size=(700, 64)) * np.linspace(3, 0.1, 64)
     model = ODAClustering(None, K_max=40, gamma=0.5, samples_per_codevector=2, random_state=0)
     model.partial_fit(np.tile(rows, (20, 1))).partial_fit(rows[:7])
-    run = model._annealer.classes[0].run.state()
+    run = model._learner.annealer.classes[0].run.state()
     assert len(run["mu"]) * 64 >= 2048 and len(run["pending"]) > 0
     assert_round_trip(model, tmp_path, rows, lambda m: copy.deepcopy(m).partial_fit(rows[7:60]))
 
@@ -270,10 +270,10 @@ def test_watched_for_drift_and_learnt_one_by_one(tmp_path):
             return m
 
         learn(model, slice(0, 2050))
-        assert model._annealer.finished
+        assert model._learner.annealer.finished
         assert_round_trip(model, tmp_path, X, lambda m: learn(copy.deepcopy(m), slice(2050, 2600)))
         learn(model, slice(2050, 2600))
-        assert not model._annealer.finished  # it was, before the alarm
+        assert not model._learner.annealer.finished  # it was, before the alarm
         assert_round_trip(model, tmp_path, X, learn_singly)
         assert_round_trip(model.reheat(factor=4.0), tmp_path, X, learn_singly)
 
@@ -318,7 +318,7 @@ def test_a_divergence_of_ones_own_is_given_again(tmp_path):
     with pytest.raises(annealed.ModelFileError, match="defined on"):
         annealed.load(path, divergence=narrow)
     again = annealed.load(path, divergence=COSH)
-    assert again.divergence is COSH and again._annealer.divergence is COSH
+    assert again.divergence is COSH and again._learner.annealer.divergence is COSH
     assert_same(answers(model, X[:50]), answers(again, X[:50]))
     annealed.save(ODAClustering(2).fit(X[:100]), path)
     with pytest.raises(annealed.ModelFileError, match="leave divergence out"):

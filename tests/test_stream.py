@@ -24,7 +24,7 @@ pytestmark = pytest.mark.quality
 
 def fingerprint(model):
     """Every bit of the learnt state."""
-    parts = [pickle.dumps(state.__getstate__()) for state in model._annealer.classes]
+    parts = [pickle.dumps(state.__getstate__()) for state in model._learner.annealer.classes]
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
@@ -76,9 +76,9 @@ def test_any_chunking_of_a_large_codebook_is_bit_identical(cuts):
     """Sixteen samples at a time, whoever looks in between (the look-ahead kernel)."""
     X = make_blobs(3000, centers=40, n_features=64, random_state=0)[0]
     start = ODAClustering(40, samples_per_codevector=5, gamma=0.7, random_state=0).fit(X)
-    assert start._annealer.finished
+    assert start._learner.annealer.finished
     whole, cut = fed(deepcopy(start), X, []), fed(deepcopy(start), X, cuts, reads=True)
-    assert whole._annealer.classes[0].run.state()["pending"].size % 64 == 0
+    assert whole._learner.annealer.classes[0].run.state()["pending"].size % 64 == 0
     assert fingerprint(whole) == fingerprint(cut)
     np.testing.assert_array_equal(whole.codevectors_, cut.codevectors_)
 
@@ -174,7 +174,7 @@ def test_memory_is_constant_and_the_size_fixed_after_the_last_level():
     model = ODAClustering(random_state=0)
     for _ in range(20):
         model.partial_fit(X)
-    assert model._annealer.finished
+    assert model._learner.annealer.finished
     K, size = model.n_clusters_, len(pickle.dumps(model))
     before = model.codevectors_.copy()
     for _ in range(3):
@@ -207,7 +207,9 @@ def test_a_rare_class_neither_waits_nor_vanishes():
         model.partial_fit(X[k : k + 500], y[k : k + 500])
         right = model.predict(X_new) == y_new
         recalls.append((right[y_new == 0].mean(), right[y_new == 1].mean()))
-    common, rarely = (model._annealer.classes[model._seen.index(c)] for c in (0, 1))
+    common, rarely = (
+        model._learner.annealer.classes[model._learner.labels.index(c)] for c in (0, 1)
+    )
     assert common.newest() > rarely.newest()  # it did not wait
     assert len(rarely.current()) > 1  # it did not starve
     assert min(common for common, _ in recalls) > 0.85  # nor does it cost the others
@@ -295,6 +297,6 @@ def test_reading_sees_one_model_while_another_thread_learns(method, monkeypatch)
         return level
 
     monkeypatch.setattr(ODAClustering, "_model", property(learns_meanwhile))
-    K = len(model._annealer.model().weights)
+    K = len(model._learner.annealer.model().weights)
     np.testing.assert_array_equal(getattr(model, method)(X[:5]), wanted)
     assert len(model.codevectors_) > K

@@ -248,11 +248,14 @@ def test_a_file_that_grows_is_followed(tmp_path):
         time.sleep(0.1)
         if checkpoint.exists():
             model = annealed.load(checkpoint)
-            if sum(c.samples + c.run.count for c in model.estimator_._annealer.classes) == 2000:
+            if (
+                sum(c.samples + c.run.count for c in model.estimator_._learner.annealer.classes)
+                == 2000
+            ):
                 break
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 130
-    assert sum(c.samples + c.run.count for c in model.estimator_._annealer.classes) == 2000
+    assert sum(c.samples + c.run.count for c in model.estimator_._learner.annealer.classes) == 2000
 
 
 def test_one_prediction_for_every_row(table, tmp_path):

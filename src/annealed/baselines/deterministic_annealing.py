@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +28,28 @@ from annealed.path import AnnealingPath, Level
 # iteration. Critical temperatures are exact, so plateaus hardly depend on the ladder (by 0.02 in
 # log T between 0.96 and 0.9, where a plateau has to stand out by 0.3).
 SURROGATE_SAMPLES, SURROGATE_GAMMA = 500, 0.9
+
+
+@dataclass
+class BatchLearner:
+    """The batch annealer, and which of its levels answers."""
+
+    annealer: BatchAnnealer
+    persistence: Persistence | None = None
+    fixed: Level | None = None  # the level `at` picked
+
+    @property
+    def divergence(self) -> BregmanDivergence:
+        """What samples are compared by."""
+        return self.annealer.divergence
+
+    def answering(self) -> Level:
+        """The model that answers."""
+        return self.annealer.model() if self.fixed is None else self.fixed
+
+    def fixed_at(self, level: Level) -> BatchLearner:
+        """A twin that answers with a level of the path."""
+        return replace(self, persistence=None, fixed=level)
 
 
 class DeterministicAnnealing(ClusterReader):
@@ -188,12 +210,12 @@ class DeterministicAnnealing(ClusterReader):
             return path.codebook(persistence.n_clusters)
 
         annealer = BatchAnnealer(divergence, schedule, float(self.tol), int(self.max_iter))
+        self._learner = BatchLearner(annealer)
         with run_callbacks(
             self, X, None, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
             annealer.anneal(rows, weights, listen, choose)
-            self._annealer, self._fixed = annealer, None
-            self._persistence: Persistence | None = found[0] if found else None
+            self._learner = BatchLearner(annealer, found[0] if found else None)
             self.n_iter_ = annealer.iterations
             self.labels_ = self._assign(rows)
         self._warn(annealer, schedule)
@@ -221,4 +243,4 @@ class DeterministicAnnealing(ClusterReader):
     def persistence_(self) -> Persistence | None:
         """Plateaus of every K beside those of structureless data, if "auto" has chosen."""
         check_is_fitted(self)
-        return self._persistence
+        return self._learner.persistence

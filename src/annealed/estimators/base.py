@@ -193,25 +193,23 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
     # -- the model -----------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_annealer")
+        return hasattr(self, "_learner")
 
     @property
     def _fitted_divergence(self) -> BregmanDivergence:
-        divergence: BregmanDivergence = self._annealer.divergence
+        divergence: BregmanDivergence = self._learner.divergence
         return divergence
 
     @property
     def _model(self) -> Level:
-        """The level that answers: the one `at` picked, a polished one, or the annealer's newest."""
-        check_is_fitted(self)
-        fixed: Level | None = getattr(self, "_fixed", None) or getattr(self, "_polished", None)
-        return self._annealer.model() if fixed is None else fixed
+        """The level that answers."""
+        raise NotImplementedError
 
     @property
     def path_(self) -> AnnealingPath:
         """Every finished level, hottest first."""
         check_is_fitted(self)
-        path: AnnealingPath = self._annealer.path()
+        path: AnnealingPath = self._learner.annealer.path()
         return path
 
     @property
@@ -250,7 +248,9 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
             A copy that predicts with that level. It shares the path and cannot learn further.
         """
         check_is_fitted(self)
-        path = self._annealer.path()  # in its own numbering of the classes, as every model is
+        path = (
+            self._learner.annealer.path()
+        )  # in its own numbering of the classes, as every model is
         if not len(path):
             raise ValueError("no level is finished yet: the model is still warming up")
         if temperature is not None and n_codevectors is None:
@@ -261,7 +261,7 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
             raise ValueError("give either temperature or n_codevectors")
         twin = copy.copy(self)
         twin.__dict__.pop("labels_", None)
-        twin._fixed = level
+        twin._learner = self._learner.fixed_at(level)
         return twin
 
     # -- in a notebook -------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
         """log sum w exp(-d/T), less the log of its integral where that is known in closed form."""
         if not T > 0:
             raise ValueError("a model of identical samples (temperature 0) has no density")
-        divergence, d = self._annealer.divergence, self.n_features_in_
+        divergence, d = self._fitted_divergence, self.n_features_in_
         if divergence.kernel != "squared_euclidean":
             return log_total
         volume = 0.5 * d * np.log(np.pi * T)

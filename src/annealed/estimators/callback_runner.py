@@ -65,13 +65,10 @@ def can_follow(callbacks: Any) -> bool:
     )
 
 
-def snapshot(estimator: Any, annealer: Any, level: Level) -> Any:
+def snapshot(estimator: Any, level: Level) -> Any:
     """The estimator as if fit had stopped after a level: it predicts, and cannot learn further."""
     twin = copy.copy(estimator)
-    twin.__dict__.update(
-        _annealer=annealer.copy(), _fixed=level, _polished=None, _tuner=None, _watch=None
-    )
-    twin.__dict__.update(_scores=None, _persistence=None)
+    twin._learner = estimator._learner.fixed_at(level)
     twin.__dict__.pop("labels_", None)
     return twin
 
@@ -115,16 +112,16 @@ class CallbackRunner:
         """Hand over every level that has finished since the last time."""
         for level in annealer.path():
             if level.temperature < annealer.told:
-                self.tell(annealer, level)
+                self.tell(level)
                 annealer.told = level.temperature
 
-    def tell(self, annealer: Any, level: Level) -> None:
+    def tell(self, level: Level) -> None:
         """One level has finished."""
         for callback in self.callables:
             callback(level)
 
         def fitted() -> Any:
-            return snapshot(self.estimator, annealer, level)
+            return snapshot(self.estimator, level)
 
         name = self.root.estimator_name
         task = Task("level", name, self.levels, parent=self.root, root_uuid=self.root.root_uuid)

@@ -17,22 +17,20 @@ from annealed.annealing.annealer import Annealer
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Detector
-from annealed.estimators.base import all_or_nothing, checked_weights, mean_one, names_of
 from annealed.estimators.callback_runner import run_callbacks
-from annealed.estimators.codevectors import consistent
+from annealed.estimators.codevectors import all_or_nothing, checked_weights, consistent, mean_one
+from annealed.estimators.learner import ClassLearner, ClassSettings
+from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
-from annealed.estimators.streaming import STREAM_RULES, FastPath, Sample, StreamingEstimator
-from annealed.fine_tuning.held_out import LabelledRows, Selection, select
-from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WINDOW, Tuning
-from annealed.fine_tuning.model import Fits, TunedModel, as_annealed, calibrated
+from annealed.estimators.priors import ClassPriors
+from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
+from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WINDOW
+from annealed.fine_tuning.model import TunedModel, as_annealed, calibrated
 from annealed.fine_tuning.scoring import Candidate, Score
-from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
 
 Labels = NDArray[Any]
-# Rows on which the accuracy of every level is measured after `fit`.
-SCORED_ROWS = 500
 
 
 def _names_a_scorer(value: Any) -> bool:
@@ -151,6 +149,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     True
     """
 
+    _learner: ClassLearner
     _rules = STREAM_RULES | {
         "level": [one_of("auto", "last")],
         "fine_tune": [one_of(*TUNINGS, None)],
@@ -236,77 +235,22 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         weights = mean_one(checked_weights(sample_weight, len(rows)))
         classes, index = np.unique(labels, return_inverse=True)
         self._check_weighted(classes, index, weights)
-        self._check_priors(classes)
+        self.classes_ = classes
+        self._check_classes(schedule, classes)
         rng = np.random.default_rng(self._seed())
-        annealer = self._new_annealer(rows.shape[1], divergence, schedule, len(classes))
-        self.classes_, self._seen = classes, list(classes)
+        settings = self._settings()
+        self._learner = self._new_learner(rows.shape[1], divergence, schedule)
+        for label in classes:
+            self._learner.add_class(label, settings)
         with run_callbacks(
             self, X, y, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
-            annealer.anneal(rows, index.astype(np.int32), weights, rng, listen)
-            self._annealer, self._fixed, self._tuner = annealer, None, None
-            self._watch = None
-            selection = self._select(rows, index.astype(np.int32), weights, schedule, rng)
-            if selection is None:
-                self._scores: list[float] | None = self._level_scores(rows, index, rng)
-            else:
-                self._scores = selection.level_scores
-                self._annealer = annealer = selection.annealer
-                if selection.tuning is None:
-                    annealer.track(selection.level)
-                self._tuner = StreamTuner.from_selection(
-                    self._tuning_options, selection, annealer, self._log_prior()
-                )
-        self._warn_of_caps(annealer, 0)
+            self._learner.anneal(
+                rows, index.astype(np.int32), weights, rng, schedule,
+                replace(settings, listen=listen),
+            )  # fmt: skip
+        self._warn_of_caps(self._learner.annealer, 0)
         return self
-
-    @property
-    def _method(self) -> type[Tuning] | None:
-        return None if self.fine_tune is None else TUNINGS[self.fine_tune]
-
-    @property
-    def _fits(self) -> tuple[Fits, ...]:
-        """What fine-tuning may fit."""
-        if self.fine_tune != "soft_lvq":
-            return (Fits(),)
-        if not self._annealer.divergence.weighable:
-            return Fits(), Fits(temperatures=True)
-        return Fits(), Fits(relevances=True), Fits(temperatures=True, relevances=True)
-
-    def _select(
-        self,
-        rows: NDArray[Any],
-        index: NDArray[np.int32],
-        weights: Array | None,
-        schedule: Schedule,
-        rng: np.random.Generator,
-    ) -> Selection | None:
-        if (self.level == "last" and self.fine_tune is None) or not len(self._annealer.path()):
-            return None
-        labelled = LabelledRows(rows, index, weights, self._log_prior())
-        return select(
-            self._annealer, schedule, labelled, rng, last=self.level == "last", method=self._method,
-            fits=self._fits, score=self._score(),
-        )  # fmt: skip
-
-    def _score(self) -> Score | None:
-        """The user's scorer as a function of posteriors and class indices."""
-        if self.scoring is None:
-            return None
-        scorer = get_scorer(self.scoring)
-        seen = np.array(self._seen)
-        order = np.argsort(seen)
-
-        def score(answers: Array, classes: NDArray[np.int32]) -> float:
-            replies = GivenPosteriors(seen[order], answers[:, order])
-            return float(scorer(replies, np.zeros((len(classes), 1)), seen[classes]))
-
-        return score
-
-    @property
-    def _tuning_options(self) -> TuningOptions:
-        window = WINDOW if self.drift_detector is None else CHANGING_WINDOW
-        return TuningOptions(self.level == "last", self.fine_tune, self._fits, window)
 
     @all_or_nothing
     def partial_fit(
@@ -386,22 +330,21 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     def _one_answer(self, x: Sample) -> tuple[list[Any], Array]:
         """Classes in the order they appeared, and their probabilities."""
+        learner = self._learner
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
         answer = None if fast_path is None else self._fast_answer(fast_path, x)
         if fast_path is not None and answer is not None:
-            power = 1.0 if self._tuner is None else self._tuner.calibration
+            power = 1.0 if learner.tuner is None else learner.tuner.calibration
             if power != 1:
                 answer = calibrated(answer[None, :], power)[0]
             return list(fast_path.places), answer
-        row = self._row_of(x)
-        self._check_row(row)
-        labels: list[Any] = np.array(self._seen).tolist()
-        divergence = self._annealer.divergence
-        return labels, np.ravel(self._answering().posterior(divergence, row, len(labels)))
+        row = self._checked_row(x)
+        labels: list[Any] = np.array(learner.labels).tolist()
+        return labels, np.ravel(self._answering().posterior(learner.divergence, row, len(labels)))
 
     def _fast_answer(self, fast_path: FastPath, x: Sample) -> Array | None:
         """Posterior before calibration straight from the kernel; None if it takes the long way."""
-        tuner, run = self._tuner, fast_path.tuning
+        tuner, run = self._learner.tuner, fast_path.tuning
         if run is not None and run.updates and tuner is not None and tuner.tuning is not None:
             groups = tuner.tuning.start.level.classes
             answer: Array | None = run.answer(x, fast_path.sample_format, groups)
@@ -418,21 +361,21 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     def _plain_temperature(self) -> float | None:
         """T at which levels that track answer themselves, classes as likely as they were seen."""
-        annealer, tuner = self._annealer, self._tuner
-        if not annealer.finished or self.priors is not None or self.class_weight is not None:
+        annealer, tuner = self._learner.annealer, self._learner.tuner
+        if not annealer.finished or not self._priors().as_seen:
             return None
         if tuner is not None and tuner.tuning is not None:
             return None
         T = min(state.temperature for state in annealer.classes)
         return T if tuner is None else T * tuner.tempering
 
-    def _shortcuts(self) -> FastPath:
-        annealer, tuner = self._annealer, self._tuner
+    def _new_fast_path(self) -> FastPath:
+        annealer, tuner = self._learner.annealer, self._learner.tuner
         sample_format = kernel_for(annealer.divergence).sample_format(
             annealer.divergence, self._sample_keys()
         )
         racing = tuner is not None and (tuner.race is not None or tuner.is_due(annealer))
-        if sample_format is None or self._watch is not None or racing:
+        if sample_format is None or self._learner.watch is not None or racing:
             return FastPath(annealer)
         tuning = None if tuner is None or tuner.tuning is None else tuner.tuning.run
         if tuning is not None and not hasattr(tuning, "feed"):
@@ -441,26 +384,53 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             annealer,
             sample_format,
             [state.run for state in annealer.classes],
-            {label: c for c, label in enumerate(np.array(self._seen).tolist())},
+            {label: c for c, label in enumerate(np.array(self._learner.labels).tolist())},
             tuner,
             tuning,
             [] if tuner is None else tuner.factor.tolist(),
             self._plain_temperature(),
         )
 
-    def _labels_of(self, level: Level) -> Labels:
-        seen = np.array(self._seen)
-        labels: Labels = seen[level.classes]
-        return labels
-
-    def _label_of_class(self, c: int) -> Any:
-        return self._seen[c]
-
     def _knows(self, y: Any) -> bool:
-        return y in self._seen
+        return y in self._learner.labels
 
     def _index_of(self, y: Any) -> NDArray[np.int32]:
-        return np.array([self._seen.index(y)], dtype=np.int32)
+        return np.array([self._learner.labels.index(y)], dtype=np.int32)
+
+    # -- the learner ---------------------------------------------------------------------------
+
+    def _priors(self) -> ClassPriors:
+        return ClassPriors(self.classes_, self.priors, self.class_weight)
+
+    def _settings(self) -> ClassSettings:
+        return ClassSettings(
+            new_watch=None if self.drift_detector is None else self._new_watch,
+            listen=self._listener(),
+            priors=self._priors(),
+            score=self._score(),
+            method=self.fine_tune,
+            last=self.level == "last",
+            window=WINDOW if self.drift_detector is None else CHANGING_WINDOW,
+        )
+
+    def _score(self) -> Score | None:
+        """The user's scorer as a function of posteriors and class indices."""
+        if self.scoring is None:
+            return None
+        scorer = get_scorer(self.scoring)
+
+        def score(answers: Array, classes: NDArray[np.int32]) -> float:
+            seen = np.array(self._learner.labels)
+            order = np.argsort(seen)
+            given = GivenPosteriors(seen[order], answers[:, order])
+            return float(scorer(given, np.zeros((len(classes), 1)), seen[classes]))
+
+        return score
+
+    def _new_learner(
+        self, d: int, divergence: BregmanDivergence, schedule: Schedule
+    ) -> ClassLearner:
+        return ClassLearner(Annealer(d, divergence, schedule))
 
     def _learn_checked(
         self,
@@ -472,21 +442,18 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     ) -> None:
         assert labels is not None
         divergence, schedule = self._parameters()
-        known = [] if first else self._seen
         expected = unique_labels(labels, *([] if classes is None else [np.asarray(classes)]))
         all_classes = expected if first else unique_labels(self.classes_, expected)
-        self._check_size(schedule, len(all_classes))
-        self._check_priors(all_classes)
+        self._check_classes(schedule, all_classes)
+        self.classes_ = all_classes
+        settings = self._settings()
         if first:
-            annealer = Annealer(rows.shape[1], divergence, schedule)
-        else:
-            annealer = self._annealer_to_continue()
-        self._annealer, self._seen, self.classes_ = annealer, list(known), all_classes
-        self._tuner = self._tuner_to_continue()
-        self._watch = self._watch_to_continue()
-        self._scores = None
+            self._learner = self._new_learner(rows.shape[1], divergence, schedule)
+        self._learner = learner = self._learner.to_continue(settings)
         # Classes are numbered by their first row with any weight, which no chunking can change.
-        counts = np.arange(len(labels)) if weights is None else np.flatnonzero(weights > 0)
+        known, counts = learner.labels, np.arange(len(labels))
+        if weights is not None:
+            counts = np.flatnonzero(weights > 0)
         fresh, at = np.unique(labels[counts], return_index=True)
         new = sorted(
             (int(counts[first]), label)
@@ -495,127 +462,32 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         )
         place = {label: c for c, label in enumerate([*known, *(label for _, label in new)])}
         index = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
-        before = len(annealer.unconverged)
+        before = len(learner.annealer.unconverged)
         begin = 0
         for row, label in new:
-            if self._seen:  # otherwise no row has had any weight
-                self._stream(rows, index, weights, begin, row)
-            annealer.add_class()
-            self._seen.append(label)
-            if self._tuner is not None:  # what was fine-tuned does not know the class
-                self._tuner = StreamTuner(self._tuning_options)
+            if learner.labels:  # otherwise no row has had any weight
+                learner.learn(rows, index, weights, begin, row, settings)
+            learner.add_class(label, settings)
             begin = row
-        if self._seen:
-            self._stream(rows, index, weights, begin, len(rows))
-        self._warn_of_caps(annealer, before)
+        if learner.labels:
+            learner.learn(rows, index, weights, begin, len(rows), settings)
+        self._warn_of_caps(learner.annealer, before)
 
-    def _tuner_to_continue(self) -> StreamTuner | None:
-        if self.level == "last" and self.fine_tune is None:
-            return None
-        tuner: StreamTuner | None = getattr(self, "_tuner", None)
-        return StreamTuner(self._tuning_options) if tuner is None else tuner.copy()
-
-    def _absorb(
-        self,
-        rows: NDArray[Any],
-        index: NDArray[np.int32] | None,
-        weights: Array | None,
-        begin: int,
-        end: int,
-    ) -> None:
-        assert index is not None
-        annealer, tuner, listen = self._annealer, self._tuner, self._listener()
-        if tuner is None:
-            annealer.absorb(rows, index, weights, listen, begin, end)
-            return
-        while begin < end:
-            tuner.prepare(annealer, self._log_prior)
-            stop = tuner.horizon(weights, begin, end)
-            stop = annealer.absorb(rows, index, weights, listen, begin, stop, pause=True)
-            here = slice(begin, stop)
-            plain = tuner.learn(
-                rows[here], index[here], None if weights is None else weights[here],
-                annealer.finished, self._score(),
-            )  # fmt: skip
-            if plain is not None:
-                annealer.track(plain)
-            begin = stop
-
-    def _losses(
-        self, model: Any, rows: NDArray[Any], index: NDArray[np.int32] | None
-    ) -> NDArray[Any]:
-        # A class that is new since the model was looked at is a loss like any other.
-        assert isinstance(model, TunedModel)
-        n = int(model.level.classes.max()) + 1
-        posterior = model.posterior(self._annealer.divergence, rows, n)
-        return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
-
-    def _reheat(self, temperature: float) -> None:
-        if self._tuner is not None:
-            self._tuner = self._tuner.copy()
-            self._tuner.changed(self._annealer, self._log_prior())
-        self._annealer.reheat(temperature)
-        self._scores = None
-
-    def _new_annealer(
-        self, d: int, divergence: BregmanDivergence, schedule: Schedule, classes: int
-    ) -> Annealer:
-        self._check_size(schedule, classes)
-        annealer = Annealer(d, divergence, schedule)
-        for _ in range(classes):
-            annealer.add_class()
-        return annealer
-
-    def _check_size(self, schedule: Schedule, classes: int) -> None:
-        if classes > schedule.K_max and not schedule.K_per_class:
+    def _check_classes(self, schedule: Schedule, classes: Labels) -> None:
+        """Raise ValueError if K_max, priors or class weights do not fit the classes."""
+        if len(classes) > schedule.K_max and not schedule.K_per_class:
             raise ValueError(
-                f"K_max={schedule.K_max} is less than the {classes} classes: every class needs a "
-                f"codevector, so raise K_max to at least {classes}"
+                f"K_max={schedule.K_max} is less than the {len(classes)} classes: every class "
+                f"needs a codevector, so raise K_max to at least {len(classes)}"
             )
+        ClassPriors(classes, self.priors, self.class_weight).check()
 
-    def _check_priors(self, classes: Labels) -> None:
-        """Raise ValueError if priors or class weights do not fit the classes."""
-        if self.priors is not None:
-            priors = np.asarray(self.priors, dtype=float)
-            if priors.shape != (len(classes),):
-                raise ValueError(
-                    f"priors must have one entry for each of the {len(classes)} classes, got "
-                    f"shape {priors.shape}"
-                )
-            if not np.isfinite(priors).all() or (priors < 0).any() or not priors.any():
-                raise ValueError(f"priors must be non-negative and not all zero, got {priors}")
-        given = self.class_weight
-        if given is None or (isinstance(given, str) and given == "balanced"):
-            return
-        if not isinstance(given, Mapping):
-            raise ValueError(
-                f"class_weight must be a dict {{label: factor}}, 'balanced' or None, got {given!r}"
-            )
-        unknown = [label for label in given if label not in classes]
-        if unknown:
-            raise ValueError(
-                f"class_weight names {names_of(unknown)}, but the classes are "
-                f"{names_of(classes.tolist())}"
-            )
-        if any(not 0 <= factor < np.inf for factor in given.values()):
-            raise ValueError(f"class_weight must hold finite non-negative factors, got {given!r}")
+    def _labels_of(self, level: Level) -> Labels:
+        labels: Labels = np.array(self._learner.labels)[level.classes]
+        return labels
 
-    def _level_scores(
-        self, rows: NDArray[Any], index: NDArray[np.int64], rng: np.random.Generator
-    ) -> list[float]:
-        """Accuracy of every level on some of the rows."""
-        some = np.sort(rng.permutation(len(rows))[:SCORED_ROWS])
-        X, y = rows[some], index[some]
-        divergence = self._annealer.divergence
-        log_prior = self._log_prior()
-        scores = []
-        for level in self._annealer.path():
-            posterior, _, _ = kernel_for(divergence).associate(
-                divergence, X, level.codevectors, np.log(level.weights) + log_prior[level.classes],
-                level.temperature, level.classes, len(log_prior),
-            )  # fmt: skip
-            scores.append(float((posterior.argmax(axis=1) == y).mean()))
-        return scores
+    def _label_of_class(self, c: int) -> Any:
+        return self._learner.labels[c]
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -623,29 +495,22 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def path_(self) -> AnnealingPath:
         """Every finished level, hottest first; classes are indices into ``classes_``."""
         check_is_fitted(self)
-        order = np.searchsorted(self.classes_, np.array(self._seen))
-        path: AnnealingPath = self._annealer.path().relabelled(order, self._scores)
-        return path
-
-    @property
-    def _tuned(self) -> TunedModel | None:
-        """The fine-tuned model that answers, if one does."""
-        if getattr(self, "_fixed", None) is not None or self._tuner is None:
-            return None
-        tuned: TunedModel | None = self._tuner.model()
-        return tuned
+        return self._learner.path(self.classes_)
 
     @property
     def _model(self) -> Level:
         check_is_fitted(self)
-        tuned = self._tuned
-        return super()._model if tuned is None else tuned.level
+        return self._learner.level()
+
+    def _answering(self) -> TunedModel:
+        """The model that answers."""
+        return self._learner.answering(self._settings())
 
     @property
     def feature_relevances_(self) -> Array:
         """How much each feature counts in the divergence, one on average."""
         check_is_fitted(self)
-        tuned = self._tuned
+        tuned = self._learner.tuned()
         if tuned is None or tuned.relevances is None:
             return np.ones(self.n_features_in_)
         return tuned.relevances
@@ -654,77 +519,44 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def candidates_(self) -> tuple[Candidate, ...]:
         """What was tried on rows not learnt."""
         check_is_fitted(self)
-        return () if self._tuner is None else self._tuner.candidates
+        return () if self._learner.tuner is None else self._learner.tuner.candidates
 
     @property
     def chosen_(self) -> Candidate | None:
         """The candidate that predicts."""
         check_is_fitted(self)
-        return None if self._tuner is None else self._tuner.chosen
+        return None if self._learner.tuner is None else self._learner.tuner.chosen
 
     @property
     def codevector_labels_(self) -> Labels:
         """Class of every codevector."""
-        seen = np.array(self._seen)
-        labels: Labels = seen[self._model.classes]
-        return labels
-
-    def _log_prior(self) -> Array:
-        """Log probability of the classes seen, in the order they appeared."""
-        weight = np.array([state.total_weight for state in self._annealer.classes])
-        place = np.searchsorted(self.classes_, np.array(self._seen))
-        if self.class_weight == "balanced":
-            weight = np.ones_like(weight)
-        if self.priors is not None:
-            weight = np.asarray(self.priors, dtype=float)[place]
-        if isinstance(self.class_weight, Mapping):
-            weight = weight * [self.class_weight.get(label, 1.0) for label in self._seen]
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(weight / weight.sum()))
-
-    def _answering(self) -> TunedModel:
-        """The model that answers, fine-tuned or as annealed."""
-        tuned = self._tuned
-        if tuned is not None:
-            return tuned
-        level = self._model
-        calibration = 1.0
-        if self._tuner is not None and getattr(self, "_fixed", None) is None:
-            calibration = self._tuner.calibration
-            level = replace(level, temperature=level.temperature * self._tuner.tempering)
-        return replace(as_annealed(level, self._log_prior()), calibration=calibration)
-
-    def _posterior_of(self, rows: NDArray[Any]) -> Array:
-        tuned = self._answering()
-        place = np.searchsorted(self.classes_, np.array(self._seen))
-        posterior = np.zeros((len(rows), len(self.classes_)))
-        posterior[:, place] = tuned.posterior(self._annealer.divergence, rows, len(place))
-        return posterior
+        return self._labels_of(self._model)
 
     @consistent
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every codevector, features weighed by their relevances."""
-        rows = self._rows_to_read(X)
-        divergence, tuned = self._annealer.divergence, self._tuned
+        rows, tuned = self._rows_to_read(X), self._learner.tuned()
+        divergence, level = self._fitted_divergence, self._learner.level()
         result: Array = kernel_for(divergence).divergences(
-            divergence, rows, self.codevectors_, None if tuned is None else tuned.relevances
+            divergence, rows, level.codevectors, None if tuned is None else tuned.relevances
         )
         return result
-
-    def _annealed_level(self) -> Level:
-        """The level that answers, as it was before it was fine-tuned."""
-        model = self._model
-        return model if self._tuned is None else self._annealer.path().codebook(len(model.weights))
 
     @consistent
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities in the order of ``classes_``, shape (n_samples, n_classes)."""
         return self._posterior_of(self._rows_to_read(X))
 
+    def _posterior_of(self, rows: NDArray[Any]) -> Array:
+        place = np.searchsorted(self.classes_, np.array(self._learner.labels))
+        posterior = np.zeros((len(rows), len(self.classes_)))
+        posterior[:, place] = self._answering().posterior(self._fitted_divergence, rows, len(place))
+        return posterior
+
     @consistent
     def predict(self, X: ArrayLike) -> Labels:
         """The likeliest class of every row: always the argmax of `predict_proba`."""
-        likeliest = self.predict_proba(X).argmax(axis=1)
+        likeliest = self._posterior_of(self._rows_to_read(X)).argmax(axis=1)
         labels: Labels = self.classes_[likeliest]
         return labels
 
@@ -737,12 +569,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         Euclidean and Mahalanobis divergences (a mixture of Gaussians of variance T/2). For the
         others the constant has no closed form and is left out: compare samples, not models.
         """
-        rows = self._rows_to_read(X)
-        level = self._annealed_level()
-        T = level.temperature
-        log_weight = as_annealed(level, self._log_prior()).bias
-        divergence = self._annealer.divergence
+        rows, learner = self._rows_to_read(X), self._learner
+        level, divergence = learner.annealed_level(), learner.divergence
+        log_weight = as_annealed(level, learner.log_prior(self._settings())).bias
         log_total = kernel_for(divergence).associate(
-            divergence, rows, level.codevectors, log_weight, T, level.classes, len(self._seen)
-        )[1]
-        return self._log_density(log_total, T)
+            divergence, rows, level.codevectors, log_weight, level.temperature, level.classes,
+            len(learner.labels),
+        )[1]  # fmt: skip
+        return self._log_density(log_total, level.temperature)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,23 +12,29 @@ from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.annealing.annealer import Annealer
 from annealed.annealing.n_clusters import GivenK, Persistence, PersistentK
-from annealed.annealing.polish import cut_by_distortion, harden
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Detector
-from annealed.estimators.base import AnnealingEstimator, all_or_nothing, checked_weights, mean_one
+from annealed.estimators.base import AnnealingEstimator
 from annealed.estimators.callback_runner import run_callbacks
-from annealed.estimators.codevectors import consistent
+from annealed.estimators.codevectors import all_or_nothing, checked_weights, consistent, mean_one
+from annealed.estimators.learner import ClusterLearner, Settings
+from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import one_of, whole
-from annealed.estimators.streaming import STREAM_RULES, FastPath, Sample, StreamingEstimator
+from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
 from annealed.kernels import kernel_for
 from annealed.path import Level
 
 
 class ClusterReader(ClusterMixin, AnnealingEstimator):
     """What a model of one class says about rows, however it was annealed."""
+
+    @property
+    def _model(self) -> Level:
+        check_is_fitted(self)
+        level: Level = self._learner.answering()
+        return level
 
     @property
     def cluster_centers_(self) -> Array:
@@ -45,9 +50,9 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     def persistence_(self) -> Persistence | None:
         """Plateaus of every K beside those of structureless data, once "auto" has chosen."""
         check_is_fitted(self)
-        if self._annealer.chosen is None:
-            return None
-        return getattr(self._annealer.choose, "persistence", None)
+        annealer = self._learner.annealer
+        choose = None if annealer.chosen is None else annealer.choose
+        return choose.persistence if isinstance(choose, PersistentK) else None
 
     @property
     def n_clusters_margin_(self) -> float:
@@ -55,7 +60,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         return np.nan if self.persistence_ is None else self.persistence_.margin
 
     def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        divergence, model = self._annealer.divergence, self._model
+        divergence, model = self._fitted_divergence, self._model
         labels: NDArray[np.int64] = kernel_for(divergence).assign(
             divergence, rows, model.codevectors, log_weight(model), model.temperature
         )
@@ -93,14 +98,14 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         model, not models with each other. After a polish T is that of the level it started from.
         """
         rows, model = self._rows_to_read(X), self._model
-        T = model.temperature or self._annealer.model().temperature
+        T = model.temperature or self._learner.annealer.model().temperature
         log_total = self._associate(rows, model, one_group(model), T)[1]
         return self._log_density(log_total, T)
 
     def _associate(
         self, rows: NDArray[Any], model: Level, group: NDArray[np.int64], T: float | None = None
     ) -> tuple[Array, Array, Array]:
-        divergence = self._annealer.divergence
+        divergence = self._fitted_divergence
         T = model.temperature if T is None else T
         result: tuple[Array, Array, Array] = kernel_for(divergence).associate(
             divergence, rows, model.codevectors, log_weight(model), T, group, int(group.max()) + 1
@@ -212,6 +217,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     (4,)
     """
 
+    _learner: ClusterLearner
     _rules = STREAM_RULES | {
         "n_clusters": [one_of("auto"), whole(1), one_of(None)],
         "polish": [one_of(True, False)],
@@ -286,18 +292,14 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         if schedule.wanted is not None and samples < schedule.wanted:
             raise ValueError(f"n_samples={samples} should be >= n_clusters={schedule.wanted}.")
         seed = self._seed()
-        annealer = self._new_annealer(rows.shape[1], divergence, schedule, samples, seed)
+        self._learner = self._new_learner(rows.shape[1], divergence, schedule, samples, seed)
         rng = np.random.default_rng(seed)
         with run_callbacks(
             self, X, None, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
-            annealer.anneal(rows, None, weights, rng, listen)
-            self._annealer, self._fixed, self._polished = annealer, None, None
-            self._watch = None
-            if self.polish:
-                self._polished = self._harden(annealer, rows, weights, rng)
+            self._learner.anneal(rows, weights, rng, listen, polish=self.polish)
             self.labels_ = self._assign(rows)
-        self._warn_of_caps(annealer, 0)
+        self._warn_of_caps(self._learner.annealer, 0)
         self._warn_of_too_few(schedule)
         return self
 
@@ -363,41 +365,26 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         """The likeliest cluster of one sample; None before the first sample."""
         return int(self._associations(x).argmax()) if self.__sklearn_is_fitted__() else None
 
-    @property
-    def _known(self) -> int | None:
-        """While "auto" has yet to choose: the number of clusters it last knew, 1 at first."""
-        choose = self._annealer.choose
-        if not isinstance(choose, PersistentK) or self._annealer.chosen is not None:
-            return None
-        return 1 if choose.persistence is None else choose.persistence.n_clusters
-
-    @property
-    def _model(self) -> Level:
-        check_is_fitted(self)
-        known = self._known
-        if known is None or getattr(self, "_fixed", None) is not None:
-            return super()._model
-        # Levels on the way down have as many codevectors as their temperature asks for, which is
-        # not yet an answer.
-        return self._annealer.coarse(known)
-
     def _associations(self, x: Sample) -> Array:
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
-        tracking = self._annealer.classes[0].tracking and self._known is None
-        if fast_path is not None and fast_path.runs and tracking:
+        if fast_path is not None and fast_path.runs and self._tracks:
             answer: Array | None = fast_path.runs[0].associations(x, fast_path.sample_format)
             if answer is not None:
                 return answer
-        row = self._row_of(x)
-        self._check_row(row)
-        return np.asarray(self._associate_codevectors(row)[0])
+        return np.asarray(self._associate_codevectors(self._checked_row(x))[0])
 
-    def _shortcuts(self) -> FastPath:
-        annealer = self._annealer
+    @property
+    def _tracks(self) -> bool:
+        """Whether the codebook that follows the samples is the one that answers."""
+        learner = self._learner
+        return learner.annealer.classes[0].tracking and learner.known is None
+
+    def _new_fast_path(self) -> FastPath:
+        annealer = self._learner.annealer
         sample_format = kernel_for(annealer.divergence).sample_format(
             annealer.divergence, self._sample_keys()
         )
-        if sample_format is None or self._watch is not None:
+        if sample_format is None or self._learner.watch is not None:
             return FastPath(annealer)
         return FastPath(annealer, sample_format, [annealer.classes[0].run])
 
@@ -407,49 +394,41 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     def _index_of(self, y: Any) -> NDArray[np.int32] | None:
         return None
 
+    # -- the learner ---------------------------------------------------------------------------
+
+    def _settings(self) -> Settings:
+        return Settings(None if self.drift_detector is None else self._new_watch, self._listener())
+
+    def _new_learner(
+        self,
+        d: int,
+        divergence: BregmanDivergence,
+        schedule: Schedule,
+        samples: int | None,
+        seed: int,
+    ) -> ClusterLearner:
+        choose: GivenK | PersistentK | None = None
+        if schedule.wanted is not None:
+            choose = GivenK(schedule.wanted)
+        elif self.n_clusters == "auto":
+            choose = PersistentK(samples, seed)
+        return ClusterLearner.new(d, divergence, schedule, choose)
+
     def _learn_checked(
         self, rows: NDArray[Any], labels: NDArray[Any] | None, weights: Array | None, first: bool
     ) -> None:
         divergence, schedule = self._parameters()
+        settings = self._settings()
         if first:
-            annealer = self._new_annealer(rows.shape[1], divergence, schedule, None, self._seed())
+            learner = self._new_learner(rows.shape[1], divergence, schedule, None, self._seed())
+            learner.watch_as(settings)
         else:
-            annealer = self._annealer_to_continue()
-        before = len(annealer.unconverged)
-        self._annealer, self._fixed, self._polished = annealer, None, None
-        self._watch = self._watch_to_continue()
-        self._stream(rows, None, weights, 0, len(rows))
-        self._warn_of_caps(annealer, before)
+            learner = self._learner.to_continue(settings)
+        before = len(learner.annealer.unconverged)
+        self._learner = learner
+        learner.learn(rows, None, weights, 0, len(rows), settings)
+        self._warn_of_caps(learner.annealer, before)
         self.__dict__.pop("labels_", None)
-
-    def _absorb(
-        self,
-        rows: NDArray[Any],
-        index: NDArray[np.int32] | None,
-        weights: Array | None,
-        begin: int,
-        end: int,
-    ) -> None:
-        self._annealer.absorb(rows, None, weights, self._listener(), begin, end)
-
-    def _answering(self) -> Level:
-        level: Level = self._annealer.model()
-        return level
-
-    def _losses(
-        self, model: Any, rows: NDArray[Any], index: NDArray[np.int32] | None
-    ) -> NDArray[Any]:
-        divergence = self._annealer.divergence
-        distances = kernel_for(divergence).divergences(divergence, rows, model.codevectors)
-        return np.asarray(distances.min(axis=1))
-
-    def _comparable(self, before: Any, after: Any) -> bool:
-        # Where the number of clusters was chosen, distances to fewer codevectors are longer.
-        return bool(after.n_codevectors >= before.n_codevectors)
-
-    def _reheat(self, temperature: float) -> None:
-        self._annealer.reheat(temperature)
-        self._polished = None
 
     def _checked_schedule(self) -> tuple[BregmanDivergence, Schedule]:
         divergence, schedule = super()._checked_schedule()
@@ -458,25 +437,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         # A polish chooses among the cuts of the tree, so it wants a deeper one (docs/notation.md).
         return divergence, schedule.towards(int(self.n_clusters), 10 if self.polish else 2)
 
-    def _new_annealer(
-        self,
-        d: int,
-        divergence: BregmanDivergence,
-        schedule: Schedule,
-        samples: int | None,
-        seed: int,
-    ) -> Annealer:
-        choose: GivenK | PersistentK | None = None
-        if schedule.wanted is not None:
-            choose = GivenK(schedule.wanted)
-        elif self.n_clusters == "auto":
-            choose = PersistentK(samples, seed)
-        annealer = Annealer(d, divergence, schedule, choose)
-        annealer.add_class()
-        return annealer
-
     def _warn_of_too_few(self, schedule: Schedule) -> None:
-        if not self._annealer.finished:
+        if not self._learner.annealer.finished:
             warnings.warn(
                 "all rows are identical: there is one cluster", ConvergenceWarning, stacklevel=4
             )
@@ -487,28 +449,3 @@ class ODAClustering(ClusterReader, StreamingEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-    def _harden(
-        self,
-        annealer: Annealer,
-        rows: NDArray[Any],
-        weights: Array | None,
-        rng: np.random.Generator,
-    ) -> Level:
-        """The best of hard clustering from the model cooled on and from the cut by distortion.
-
-        Its samples are all that were observed for it, those of the other start too.
-        """
-        divergence, starts, bounds = annealer.divergence, [annealer.model()], None
-        if annealer.finished:
-            bounds = annealer.classes[0].low, annealer.classes[0].high
-        if annealer.choose is not None and annealer.finished:
-            path, K = annealer.path(), starts[0].n_codevectors
-            starts = [
-                annealer.cool_on(rows, weights, rng),
-                cut_by_distortion(path, divergence, K),
-            ]
-        hard = [harden(divergence, start, rows, weights, bounds) for start in starts]
-        passes = sum(end.samples - start.samples for end, start in zip(hard, starts, strict=True))
-        best = min(hard, key=lambda level: level.distortion)
-        return replace(best, samples=max(start.samples for start in starts) + passes)

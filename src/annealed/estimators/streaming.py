@@ -1,10 +1,9 @@
-"""What the estimators that learn from streams share: drift, reheating, one sample at a time."""
+"""What the estimators that learn from streams share: one sample at a time, reheating, merging."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -12,17 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array
 from annealed.drift import DriftDetector, Watch
 from annealed.estimators.base import SHARED_RULES, AnnealingEstimator
 from annealed.estimators.codevectors import all_or_nothing, names_of
+from annealed.estimators.learner import Learner, Settings
+from annealed.estimators.one_sample import FastPath, Sample, check_row, row_of
 from annealed.estimators.parameters import Rule, one_of
-from annealed.fine_tuning.stream_race import StreamTuner, reach
 from annealed.path import Level
-
-# One sample: a dict of features, or their numbers.
-Sample = Mapping[Any, float] | Sequence[float] | NDArray[Any]
 
 
 def _is_detector(value: Any) -> bool:
@@ -39,62 +35,34 @@ STREAM_RULES: dict[str, list[Rule]] = SHARED_RULES | {
 }
 
 
-@dataclass(slots=True)
-class FastPath:
-    """Shortcuts for single samples, good until something has to be decided.
-
-    sample_format : what a sample must be to be taken as it comes
-    runs : one per class; empty where each sample must go the long way
-    places : index of each label
-    tuner : who counts samples until the next race
-    tuning : the run of the fine-tuning that goes on, if one does
-    factors : how much a sample of each class counts there
-    temperature : T at which plain levels that track answer, if they do
-    """
-
-    annealer: Annealer
-    sample_format: Any = None
-    runs: Sequence[Any] = ()
-    places: Mapping[Any, int] = field(default_factory=dict)
-    tuner: StreamTuner | None = None
-    tuning: Any = None
-    factors: Sequence[float] = ()
-    temperature: float | None = None
-
-    def learn(self, x: Any, c: int, w: float) -> bool:
-        """Learn a sample of class c; False, and nothing learnt, if it needs the long way."""
-        tuner = self.tuner
-        if tuner is not None and tuner.since + 1 >= tuner.due:
-            return False
-        if x is None or not self.runs[c].feed(x, self.sample_format, w):
-            return False
-        if tuner is not None:
-            tuner.since += 1
-            if self.tuning is not None:
-                self.tuning.feed(x, self.sample_format, c, w * self.factors[c])
-        self.annealer._path = None
-        return True
-
-
 class StreamingEstimator(AnnealingEstimator):
-    """An estimator over an `Annealer` that goes on as samples come."""
+    """An estimator whose learner goes on as samples come."""
 
-    _annealer: Annealer
-    _watch: Watch | None
+    _learner: Learner[Any]
+
+    @abstractmethod
+    def _settings(self) -> Settings:
+        """What the parameters ask of the learner."""
+
+    def _new_watch(self) -> Watch:
+        given = self.drift_detector
+        return Watch(DriftDetector() if isinstance(given, str) else given)
 
     # -- one sample at a time --------------------------------------------------------------------
 
     def _learn_one(self, x: Any, y: Any, w: float) -> None:
-        """Learn one sample the long way, and prepare shortcuts for the next."""
+        """Learn one sample the long way, and prepare the short way for the next."""
         if not isinstance(w, (int, float, np.number)) or not 0 <= w < np.inf:
             raise ValueError(f"the weight w must be a finite non-negative number, got {w!r}")
         row = self._row_of(x)
         if "_fast_path" in self.__dict__ and self._knows(y):
             self._check_row(row)
-            self._stream(row, self._index_of(y), np.array([float(w)]), 0, 1)
+            self._learner.learn(
+                row, self._index_of(y), np.array([float(w)]), 0, 1, self._settings()
+            )
         else:
             self._learn_carefully(row, x, y, w)
-        self._fast_path = self._shortcuts()
+        self._fast_path = self._new_fast_path()
 
     @all_or_nothing
     def _learn_carefully(self, row: Array, x: Sample, y: Any, w: float) -> None:
@@ -116,50 +84,32 @@ class StreamingEstimator(AnnealingEstimator):
         return tuple(range(self.n_features_in_)) if keys is None else keys
 
     def _row_of(self, x: Sample) -> Array:
-        """The sample as one row; what it does not have, or has too much, is an error."""
-        if isinstance(x, Mapping):
-            keys = self._sample_keys() if self.__sklearn_is_fitted__() else tuple(x)
-            missing = [key for key in keys if key not in x]
-            new = [key for key in x if key not in keys]
-            if missing or new:
-                raise ValueError(
-                    f"the sample has no feature {names_of(missing)}"
-                    if missing
-                    else f"the sample has a feature {names_of(new)} that the model does not know"
-                ) from None
-            x = [x[key] for key in keys]
-        try:
-            row = np.array(x, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"a sample must be numbers, got {x!r}") from None
-        if row.ndim == 0:
-            raise ValueError(f"a sample must be a dict or a list of numbers, got {x!r}")
-        if row.ndim != 1:
-            raise ValueError(f"a sample must have one dimension, got an array of {row.ndim}")
-        if self.__sklearn_is_fitted__() and len(row) != self.n_features_in_:
+        fitted = self.__sklearn_is_fitted__()
+        row = row_of(x, self._sample_keys() if fitted else None)
+        if fitted and row.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"the sample has {len(row)} features, but {type(self).__name__} is expecting "
+                f"the sample has {row.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_}"
             )
-        return row[None, :]
+        return row
 
     def _check_row(self, row: Array) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        bad = np.flatnonzero(~np.isfinite(row[0]))
-        if len(bad):
-            name = names[bad[0]] if names is not None else int(bad[0])
-            raise ValueError(f"feature {name!r} of the sample is {row[0, bad[0]]}")
-        self._parameters()[0].check(row, names)
+        check_row(row, self._parameters()[0], getattr(self, "feature_names_in_", None))
+
+    def _checked_row(self, x: Sample) -> Array:
+        row = self._row_of(x)
+        self._check_row(row)
+        return row
 
     def _one_ended(self) -> None:
         """A level has ended with the sample just learnt."""
-        before = len(self._annealer.unconverged)
-        self._annealer.close_levels()
-        listen = self._listener()
+        annealer, listen = self._learner.annealer, self._listener()
+        before = len(annealer.unconverged)
+        annealer.close_levels()
         if listen is not None:
-            listen(self._annealer)
-        self._warn_of_caps(self._annealer, before)
-        self._fast_path = self._shortcuts()
+            listen(annealer)
+        self._warn_of_caps(annealer, before)
+        self._fast_path = self._new_fast_path()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; they are checked when the estimator learns next."""
@@ -175,67 +125,9 @@ class StreamingEstimator(AnnealingEstimator):
         """The fitted model at another level of its path: see `AnnealingEstimator.at`."""
         twin = super().at(temperature=temperature, n_codevectors=n_codevectors)
         twin.__dict__.pop("_fast_path", None)
-        twin._annealer = self._annealer.copy()  # samples learnt one at a time change it in place
         return twin
 
-    # -- streams -----------------------------------------------------------------------------------
-
-    def _annealer_to_continue(self) -> Annealer:
-        if getattr(self, "_fixed", None) is not None:
-            raise ValueError(
-                "this model is fixed at one level by at(...) and cannot learn further; call "
-                "partial_fit on the annealed estimator itself"
-            )
-        annealer: Annealer = self._annealer
-        return annealer.copy()
-
-    def _watch_to_continue(self) -> Watch | None:
-        if self.drift_detector is None:
-            return None
-        watch: Watch | None = getattr(self, "_watch", None)
-        return self._new_watch() if watch is None else watch.copy()
-
-    def _new_watch(self) -> Watch:
-        given = self.drift_detector
-        return Watch(DriftDetector() if isinstance(given, str) else given)
-
-    def _stream(
-        self,
-        rows: NDArray[Any],
-        index: NDArray[np.int32] | None,
-        weights: Array | None,
-        begin: int,
-        end: int,
-    ) -> None:
-        """Learn rows begin..end; if they are watched, reheat where losses have risen."""
-        watch = self._watch
-        if watch is None:
-            self._absorb(rows, index, weights, begin, end)
-            return
-        while begin < end:
-            stop = reach(weights, begin, end, watch.left)
-            counted = np.arange(begin, stop)
-            if weights is not None:
-                counted = counted[weights[begin:stop] > 0]
-            losses: Array = np.empty(0)
-            if watch.model is not None and len(counted):
-                own = None if index is None else index[counted]
-                losses = self._losses(watch.model, rows[counted], own)
-            watch.observe(len(counted), losses)
-            self._absorb(rows, index, weights, begin, stop)
-            if watch.left == 0:
-                if watch.end_block():
-                    self._alarmed()
-                answering = self._answering()
-                if watch.model is not None and not self._comparable(watch.model, answering):
-                    watch = self._watch = self._new_watch()
-                watch.begin_block(answering)
-            begin = stop
-
-    def _alarmed(self) -> None:
-        """Losses have risen: start again from the top."""
-        if self._annealer.top is not None:
-            self._reheat(self._annealer.top)
+    # -- streams that change, and several streams --------------------------------------------------
 
     @all_or_nothing
     def reheat(self, temperature: float | None = None, *, factor: float | None = None) -> Self:
@@ -266,7 +158,9 @@ class StreamingEstimator(AnnealingEstimator):
         True
         """
         check_is_fitted(self)
-        self._annealer = annealer = self._annealer_to_continue()
+        settings = self._settings()
+        self._learner = self._learner.to_continue(settings)
+        annealer = self._learner.annealer
         if annealer.top is None:
             raise ValueError("the model is still warming up: there is nothing to reheat yet")
         if temperature is not None and factor is not None:
@@ -283,7 +177,7 @@ class StreamingEstimator(AnnealingEstimator):
                 f"temperature must be a number above {now:.4g}, where the annealing stands, got "
                 f"{temperature!r}"
             )
-        self._reheat(temperature)
+        self._learner.reheat(temperature, settings)
         self.__dict__.pop("labels_", None)
         return self
 
@@ -345,14 +239,15 @@ class StreamingEstimator(AnnealingEstimator):
                 f"the models are of features {names_of(mine.tolist())} and "
                 f"{names_of(theirs.tolist())}"
             )
-        names = [str(m._annealer.divergence) for m in (self, other)]
+        names = [str(m._learner.divergence) for m in (self, other)]
         if names[0] != names[1]:
             raise ValueError(f"the models are of the divergences {names[0]} and {names[1]}")
         return True
 
     def _summary(self) -> tuple[Array, Array, NDArray[Any] | None]:
         """Codevectors of the coldest level, the weight of their samples, and their labels."""
-        annealer, path = self._annealer, self._annealer.path()
+        annealer = self._learner.annealer
+        path = annealer.path()
         level = path[-1] if path else annealer.model()
         total = np.array([state.total_weight for state in annealer.classes])
         return level.codevectors, level.weights * total[level.classes], self._labels_of(level)
@@ -362,16 +257,12 @@ class StreamingEstimator(AnnealingEstimator):
 
     def _weigh(self, labels: NDArray[Any] | None, weights: Array) -> None:
         """Let every class weigh as much as the samples its codevectors stand for."""
-        self._annealer.weigh(
-            [
-                float(
-                    weights[
-                        slice(None) if labels is None else labels == self._label_of_class(c)
-                    ].sum()
-                )
-                for c in range(len(self._annealer.classes))
-            ]
-        )
+        annealer = self._learner.annealer
+        own = [
+            slice(None) if labels is None else labels == self._label_of_class(c)
+            for c in range(len(annealer.classes))
+        ]
+        annealer.weigh([float(weights[mine].sum()) for mine in own])
 
     def _label_of_class(self, c: int) -> Any:
         return None
@@ -391,34 +282,5 @@ class StreamingEstimator(AnnealingEstimator):
         """The class of one sample."""
 
     @abstractmethod
-    def _shortcuts(self) -> FastPath:
+    def _new_fast_path(self) -> FastPath:
         """What the next samples may do without."""
-
-    @abstractmethod
-    def _absorb(
-        self,
-        rows: NDArray[Any],
-        index: NDArray[np.int32] | None,
-        weights: Array | None,
-        begin: int,
-        end: int,
-    ) -> None:
-        """Learn rows begin..end."""
-
-    @abstractmethod
-    def _answering(self) -> Any:
-        """The model that answers, as it stands."""
-
-    @abstractmethod
-    def _losses(
-        self, model: Any, rows: NDArray[Any], index: NDArray[np.int32] | None
-    ) -> NDArray[Any]:
-        """What the model gets wrong on each row."""
-
-    def _comparable(self, before: Any, after: Any) -> bool:
-        """Whether losses of the model that answered before and of the one that does now are."""
-        return True
-
-    @abstractmethod
-    def _reheat(self, temperature: float) -> None:
-        """Go back up the ladder."""

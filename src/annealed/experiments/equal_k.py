@@ -124,7 +124,7 @@ def _batch_at_zero(X: Array, batch: DeterministicAnnealing, da: list[Point], K: 
 
     Samples and seconds are those of the whole path, which the cut is made from, and of the rest.
     """
-    annealer, path = batch._annealer, batch.path_
+    annealer, path = batch._learner.annealer, batch.path_
     divergence = annealer.divergence
     began = time.perf_counter()
     level = [level for level in path if level.n_codevectors == K][-1]

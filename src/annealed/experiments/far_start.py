@@ -14,6 +14,7 @@ from annealed.annealing.class_annealer import ClassAnnealer
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators import ODAClassifier
+from annealed.estimators.learner import ClassLearner, ClassSettings
 
 
 class Misplaced(ClassAnnealer):
@@ -29,6 +30,21 @@ class Misplaced(ClassAnnealer):
         self.begin(cold.single(self.place, self.mean - self.place), rung, T, schedule)
 
 
+class MisplacedLearner(ClassLearner):
+    """A learner whose classes begin at the places given, one after the other."""
+
+    def __init__(self, annealer: Annealer, places: Array) -> None:
+        super().__init__(annealer)
+        self.places = places
+
+    def add_class(self, label: Any, settings: ClassSettings) -> None:
+        """A class that nobody has seen before."""
+        super().add_class(label, settings)
+        classes = self.annealer.classes
+        mean, place = classes[-1], self.places[len(classes) - 1]
+        classes[-1] = Misplaced(mean.d, mean.divergence, mean.warm_up, place)
+
+
 class MisplacedODA(ODAClassifier):
     """`ODAClassifier` that starts with one codevector for each class at the places given."""
 
@@ -36,12 +52,7 @@ class MisplacedODA(ODAClassifier):
         super().__init__(**parameters)
         self.places = places
 
-    def _new_annealer(
-        self, d: int, divergence: BregmanDivergence, schedule: Schedule, classes: int
-    ) -> Annealer:
-        annealer = super()._new_annealer(d, divergence, schedule, classes)
-        annealer.classes = [
-            Misplaced(d, divergence, state.warm_up, place)
-            for state, place in zip(annealer.classes, self.places, strict=True)
-        ]
-        return annealer
+    def _new_learner(
+        self, d: int, divergence: BregmanDivergence, schedule: Schedule
+    ) -> ClassLearner:
+        return MisplacedLearner(Annealer(d, divergence, schedule), self.places)

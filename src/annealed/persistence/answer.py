@@ -32,7 +32,7 @@ def answer_of(estimator: Any) -> dict[str, Any]:
     answer: dict[str, Any] = {"divergence": estimator._fitted_divergence, "temperature": 0.0}
     if isinstance(estimator, ODAClassifier):
         model = estimator._answering()
-        place = np.searchsorted(estimator.classes_, np.array(estimator._seen))
+        place = np.searchsorted(estimator.classes_, np.array(estimator._learner.labels))
         return answer | {
             "codevectors": model.level.codevectors,
             "classes": place[model.level.classes],

@@ -12,8 +12,10 @@ from annealed.annealing.n_clusters import Persistence
 from annealed.baselines import DeterministicAnnealing, LVQClassifier, StochasticVQ
 from annealed.baselines.batch import BatchAnnealer
 from annealed.baselines.competition import Competition
+from annealed.baselines.deterministic_annealing import BatchLearner
 from annealed.drift import Watch
 from annealed.estimators import ODAClassifier, ODAClustering
+from annealed.estimators.learner import ClassLearner, ClusterLearner
 from annealed.estimators.parameters import Rule
 from annealed.fine_tuning.model import TunedModel
 from annealed.fine_tuning.stream_race import StreamTuner
@@ -111,23 +113,23 @@ KEYS = list_of(Rule(lambda v: type(v) in (str, int, float, bool), "a plain key")
 
 
 def _check_clustering(s: State) -> None:
-    if "_annealer" not in s:
+    if "_learner" not in s:
         return
-    annealer = s["_annealer"]
-    require(annealer.d == s.get("n_features_in_"), "the model is of another number of features")
-    require(len(annealer.classes) == 1, "a clustering has several classes")
-    watch = s.get("_watch")
-    watched = None if watch is None else watch.model
+    learner = s["_learner"]
+    d = learner.annealer.d
+    require(d == s.get("n_features_in_"), "the model is of another number of features")
+    require(len(learner.annealer.classes) == 1, "a clustering has several classes")
+    watched = None if learner.watch is None else learner.watch.model
     require(watched is None or type(watched) is Level, "a watch is of no clustering")
-    for level in (s.get("_fixed"), s.get("_polished"), watched):
+    for level in (learner.fixed, learner.polished, watched):
         if level is not None:
-            fits_level("the model", level, annealer.d, 1)
+            fits_level("the model", level, d, 1)
 
 
-def _check_seen(s: State, numbered: int) -> None:
+def _check_labels(s: State, met: list[Any], numbered: int) -> None:
     """Every class that has been met is among the labels, once, and has a number."""
-    require("classes_" in s and "_seen" in s, "a classifier has no classes")
-    classes, seen = s["classes_"].tolist(), [np.asarray(label).item() for label in s["_seen"]]
+    require("classes_" in s, "a classifier has no classes")
+    classes, seen = s["classes_"].tolist(), [np.asarray(label).item() for label in met]
     require(
         len(set(classes)) == len(classes) and sorted(classes) == classes, "labels are not in order"
     )
@@ -136,21 +138,21 @@ def _check_seen(s: State, numbered: int) -> None:
 
 
 def _check_classifier(s: State) -> None:
-    if "_annealer" not in s:
+    if "_learner" not in s:
         return
-    annealer, tuner = s["_annealer"], s.get("_tuner")
+    learner = s["_learner"]
+    annealer, tuner, watch = learner.annealer, learner.tuner, learner.watch
     require(annealer.d == s.get("n_features_in_"), "the model is of another number of features")
-    _check_seen(s, len(annealer.classes))
-    n = len(s["_seen"])
+    n = len(learner.labels)
+    _check_labels(s, learner.labels, len(annealer.classes))
     require(n == len(annealer.classes), "the model is of other classes")
-    if s.get("_fixed") is not None:
-        fits_level("the model", s["_fixed"], annealer.d, n)
+    if learner.fixed is not None:
+        fits_level("the model", learner.fixed, annealer.d, n)
     if tuner is not None:
         tunings = tunings_of(tuner.race, tuner.tuning)
         require(not tunings or len(tuner.factor) == n, "fine-tuning is of other classes")
         for tuning in tunings:
             one_width("fine-tuning", annealer.d, tuning.start.level.codevectors)
-    watch = s.get("_watch")
     if watch is not None and watch.model is not None:
         require(type(watch.model) is TunedModel, "a watch is of no classifier")
         fits_level("the model that is watched", watch.model.level, annealer.d, n)
@@ -167,18 +169,18 @@ def _check_competing(s: State) -> None:
         one_width("a competition", d, part)
     highest = max([*competition.label.tolist(), *competition.waiting])
     if "classes_" in s:
-        _check_seen(s, highest + 1)
+        require("_seen" in s, "a classifier has no classes")
+        _check_labels(s, s["_seen"], highest + 1)
     else:
         require(highest == 0, "a clustering has several classes")
 
 
 def _check_batch_estimator(s: State) -> None:
-    if "_annealer" not in s:
+    if "_learner" not in s:
         return
-    level = s["_annealer"].model()
-    fits_level("the model", level, s.get("n_features_in_"), 1)
-    if s.get("_fixed") is not None:
-        fits_level("the model", s["_fixed"], s.get("n_features_in_"), 1)
+    for level in (s["_learner"].annealer.model(), s["_learner"].fixed):
+        if level is not None:
+            fits_level("the model", level, s.get("n_features_in_"), 1)
 
 
 def _check_tabular(s: State) -> None:
@@ -191,35 +193,55 @@ def _check_tabular(s: State) -> None:
     )
 
 
+LEARNERS: dict[str, Kind] = {
+    "ClusterLearner": Kind(
+        ClusterLearner,
+        {
+            "annealer": instance_of(Annealer),
+            "watch": maybe(instance_of(Watch)),
+            "fixed": maybe(instance_of(Level)),
+            "polished": maybe(instance_of(Level)),
+        },
+    ),
+    "ClassLearner": Kind(
+        ClassLearner,
+        {
+            "annealer": instance_of(Annealer),
+            "watch": maybe(instance_of(Watch)),
+            "fixed": maybe(instance_of(Level)),
+            "labels": instance_of(list),
+            "tuner": maybe(instance_of(StreamTuner)),
+            "level_scores": SCORES,
+        },
+    ),
+    "BatchLearner": Kind(
+        BatchLearner,
+        {
+            "annealer": instance_of(BatchAnnealer),
+            "persistence": maybe(instance_of(Persistence)),
+            "fixed": maybe(instance_of(Level)),
+        },
+    ),
+}
 ESTIMATORS: dict[str, Kind] = {
     "ODAClustering": _estimator(
         ODAClustering,
         _check_clustering,
-        _annealer=instance_of(Annealer),
-        _fixed=maybe(instance_of(Level)),
-        _polished=maybe(instance_of(Level)),
+        _learner=instance_of(ClusterLearner),
         labels_=INDICES,
-        _watch=maybe(instance_of(Watch)),
         _keys=KEYS,
     ),
     "ODAClassifier": _estimator(
         ODAClassifier,
         _check_classifier,
-        _annealer=instance_of(Annealer),
-        _fixed=maybe(instance_of(Level)),
-        _tuner=maybe(instance_of(StreamTuner)),
+        _learner=instance_of(ClassLearner),
         classes_=LABELS,
-        _seen=instance_of(list),
-        _scores=SCORES,
-        _watch=maybe(instance_of(Watch)),
         _keys=KEYS,
     ),
     "DeterministicAnnealing": _estimator(
         DeterministicAnnealing,
         _check_batch_estimator,
-        _annealer=instance_of(BatchAnnealer),
-        _fixed=maybe(instance_of(Level)),
-        _persistence=maybe(instance_of(Persistence)),
+        _learner=instance_of(BatchLearner),
         n_iter_=count(),
         labels_=INDICES,
     ),

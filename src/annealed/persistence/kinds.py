@@ -64,7 +64,7 @@ from annealed.persistence.checks import (
     list_of,
     maybe,
 )
-from annealed.persistence.estimator_kinds import ESTIMATORS, PREPROCESSING
+from annealed.persistence.estimator_kinds import ESTIMATORS, LEARNERS, PREPROCESSING
 from annealed.persistence.kind import CannotSaveError, Kind
 
 
@@ -409,4 +409,4 @@ PARTS: dict[str, Kind] = {
         check=check_batch,
     ),
 }
-KINDS = PARTS | PREPROCESSING | ESTIMATORS
+KINDS = PARTS | PREPROCESSING | LEARNERS | ESTIMATORS

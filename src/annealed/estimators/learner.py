@@ -1,0 +1,488 @@
+"""What changes while learning: one learner owns it, and says at any moment which model answers."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.annealing.annealer import Annealer
+from annealed.annealing.n_clusters import GivenK, PersistentK
+from annealed.annealing.polish import cut_by_distortion, harden
+from annealed.annealing.schedule import Schedule
+from annealed.divergences import Array, BregmanDivergence
+from annealed.drift import Watch
+from annealed.estimators.priors import ClassPriors
+from annealed.fine_tuning.held_out import LabelledRows, select
+from annealed.fine_tuning.methods import TUNINGS
+from annealed.fine_tuning.model import Fits, TunedModel, as_annealed
+from annealed.fine_tuning.scoring import Score
+from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions, reach
+from annealed.kernels import kernel_for
+from annealed.path import AnnealingPath, Level
+
+Index = NDArray[np.int32]
+Listener = Callable[[Any], None]
+# Rows on which the accuracy of every level is measured where none are held out.
+SCORED_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the parameters of an estimator ask of its learner, as they stand at the moment.
+
+    new_watch : makes what listens for drift; None for nobody
+    listen : is handed the annealer after every level
+    """
+
+    new_watch: Callable[[], Watch] | None = None
+    listen: Listener | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassSettings(Settings):
+    """The same of a classifier.
+
+    score : of posteriors, by the user's scorer; None for the default
+    method, last, window : how to fine-tune (one of `TUNINGS`, None for not at all), whether only
+        the coldest level may answer, and over how many steps a stream averages
+    """
+
+    priors: ClassPriors
+    score: Score | None
+    method: str | None
+    last: bool
+    window: int
+
+    @property
+    def chooses(self) -> bool:
+        """Whether there is a level to choose or to fine-tune."""
+        return not self.last or self.method is not None
+
+
+S = TypeVar("S", bound=Settings)
+
+
+class Learner(ABC, Generic[S]):
+    """An annealing, and everything else that changes as samples come.
+
+    annealer : the levels, and the codebook that follows the samples after the last
+    watch : what listens for drift, if anyone does
+    fixed : the level `at` picked; it answers from then on, and nothing is learnt any more
+    """
+
+    def __init__(self, annealer: Annealer) -> None:
+        self.annealer = annealer
+        self.watch: Watch | None = None
+        self.fixed: Level | None = None
+
+    @property
+    def divergence(self) -> BregmanDivergence:
+        """What samples are compared by."""
+        return self.annealer.divergence
+
+    def copy(self) -> Self:
+        """A twin that can go on by itself."""
+        twin = copy.copy(self)
+        twin.annealer = self.annealer.copy()
+        twin.watch = None if self.watch is None else self.watch.copy()
+        return twin
+
+    def fixed_at(self, level: Level) -> Self:
+        """A twin that answers with a level of the path and cannot learn further."""
+        twin = copy.copy(self)
+        twin.annealer = self.annealer.copy()  # samples learnt one at a time change it in place
+        twin.watch, twin.fixed = None, level
+        return twin
+
+    def to_continue(self, settings: S) -> Self:
+        """A twin that goes on learning; ValueError if there is to be no more of that."""
+        if self.fixed is not None:
+            raise ValueError(
+                "this model is fixed at one level by at(...) and cannot learn further; call "
+                "partial_fit on the annealed estimator itself"
+            )
+        twin = self.copy()
+        twin.watch_as(settings)
+        return twin
+
+    def watch_as(self, settings: S) -> None:
+        """Listen for drift, or no longer."""
+        if settings.new_watch is None:
+            self.watch = None
+        elif self.watch is None:
+            self.watch = settings.new_watch()
+
+    def learn(
+        self,
+        rows: NDArray[Any],
+        index: Index | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        settings: S,
+    ) -> None:
+        """Learn rows begin..end, each once; where losses have risen, start again from the top."""
+        watch = self.watch
+        if watch is None:
+            self._absorb(rows, index, weights, begin, end, settings)
+            return
+        while begin < end:
+            stop = reach(weights, begin, end, watch.left)
+            counted = np.arange(begin, stop)
+            if weights is not None:
+                counted = counted[weights[begin:stop] > 0]
+            losses: Array = np.empty(0)
+            if watch.model is not None and len(counted):
+                own = None if index is None else index[counted]
+                losses = self._losses(watch.model, rows[counted], own)
+            watch.observe(len(counted), losses)
+            self._absorb(rows, index, weights, begin, stop, settings)
+            if watch.left == 0:
+                if watch.end_block() and self.annealer.top is not None:
+                    self.reheat(self.annealer.top, settings)
+                model = self._watched(settings)
+                if watch.model is not None and not self._comparable(watch.model, model):
+                    assert settings.new_watch is not None
+                    watch = self.watch = settings.new_watch()
+                watch.begin_block(model)
+            begin = stop
+
+    @abstractmethod
+    def _absorb(
+        self,
+        rows: NDArray[Any],
+        index: Index | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        settings: S,
+    ) -> None:
+        """Learn rows begin..end."""
+
+    @abstractmethod
+    def reheat(self, temperature: float, settings: S) -> None:
+        """Go back up the ladder."""
+
+    @abstractmethod
+    def _watched(self, settings: S) -> Any:
+        """The model whose losses tell of drift."""
+
+    @abstractmethod
+    def _losses(self, model: Any, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
+        """What a model gets wrong on each row."""
+
+    def _comparable(self, before: Any, after: Any) -> bool:
+        """Whether losses of one model can be compared with those of another."""
+        return True
+
+
+class ClusterLearner(Learner[Settings]):
+    """Learns one class: clusters.
+
+    polished : the hard clustering that answers until something more is learnt
+    """
+
+    def __init__(self, annealer: Annealer) -> None:
+        super().__init__(annealer)
+        self.polished: Level | None = None
+
+    @classmethod
+    def new(
+        cls,
+        d: int,
+        divergence: BregmanDivergence,
+        schedule: Schedule,
+        choose: GivenK | PersistentK | None,
+    ) -> ClusterLearner:
+        """One that has seen nothing yet."""
+        annealer = Annealer(d, divergence, schedule, choose)
+        annealer.add_class()
+        return cls(annealer)
+
+    def anneal(
+        self,
+        rows: NDArray[Any],
+        weights: Array | None,
+        rng: np.random.Generator,
+        listen: Listener | None,
+        *,
+        polish: bool,
+    ) -> None:
+        """Learn rows over and over, down to the end of the ladder."""
+        self.annealer.anneal(rows, None, weights, rng, listen)
+        if polish:
+            self.polished = self._harden(rows, weights, rng)
+
+    @property
+    def known(self) -> int | None:
+        """While "auto" has yet to choose: the number of clusters it last knew, 1 at first."""
+        choose = self.annealer.choose
+        if not isinstance(choose, PersistentK) or self.annealer.chosen is not None:
+            return None
+        return 1 if choose.persistence is None else choose.persistence.n_clusters
+
+    def answering(self) -> Level:
+        """The model that answers."""
+        if self.fixed is not None:
+            return self.fixed
+        if self.polished is not None:
+            return self.polished
+        # Levels on the way down have as many codevectors as their temperature asks for, which is
+        # not yet an answer: no more clusters than are known.
+        known = self.known
+        return self.annealer.model() if known is None else self.annealer.coarse(known)
+
+    def fixed_at(self, level: Level) -> Self:
+        """A twin that answers with a level of the path and cannot learn further."""
+        twin = super().fixed_at(level)
+        twin.polished = None
+        return twin
+
+    def reheat(self, temperature: float, settings: Settings) -> None:
+        """Go back up the ladder."""
+        self.annealer.reheat(temperature)
+        self.polished = None
+
+    def _absorb(
+        self,
+        rows: NDArray[Any],
+        index: Index | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        settings: Settings,
+    ) -> None:
+        self.polished = None
+        self.annealer.absorb(rows, None, weights, settings.listen, begin, end)
+
+    def _watched(self, settings: Settings) -> Level:
+        return self.annealer.model()
+
+    def _losses(self, model: Level, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
+        divergence = self.divergence
+        distances = kernel_for(divergence).divergences(divergence, rows, model.codevectors)
+        return np.asarray(distances.min(axis=1))
+
+    def _comparable(self, before: Level, after: Level) -> bool:
+        # Where the number of clusters was chosen, distances to fewer codevectors are longer.
+        return after.n_codevectors >= before.n_codevectors
+
+    def _harden(self, rows: NDArray[Any], weights: Array | None, rng: np.random.Generator) -> Level:
+        """The best of hard clustering from the model cooled on and from the cut by distortion.
+
+        Its samples are all that were observed for it, those of the other start too.
+        """
+        annealer, starts, bounds = self.annealer, [self.annealer.model()], None
+        if annealer.finished:
+            bounds = annealer.classes[0].low, annealer.classes[0].high
+        if annealer.choose is not None and annealer.finished:
+            path, K = annealer.path(), starts[0].n_codevectors
+            starts = [
+                annealer.cool_on(rows, weights, rng),
+                cut_by_distortion(path, self.divergence, K),
+            ]
+        hard = [harden(self.divergence, start, rows, weights, bounds) for start in starts]
+        passes = sum(end.samples - start.samples for end, start in zip(hard, starts, strict=True))
+        best = min(hard, key=lambda level: level.distortion)
+        return replace(best, samples=max(start.samples for start in starts) + passes)
+
+
+class ClassLearner(Learner[ClassSettings]):
+    """Learns several classes, chooses among levels and fine-tunes.
+
+    labels : of the classes, in the order they appeared, by which they are numbered here
+    tuner : chooses and fine-tunes, if anyone does
+    level_scores : of the levels of the path, where they were measured
+    """
+
+    def __init__(self, annealer: Annealer) -> None:
+        super().__init__(annealer)
+        self.labels: list[Any] = []
+        self.tuner: StreamTuner | None = None
+        self.level_scores: list[float] | None = None
+
+    def copy(self) -> Self:
+        """A twin that can go on by itself."""
+        twin = super().copy()
+        twin.labels = list(self.labels)
+        twin.tuner = None if self.tuner is None else self.tuner.copy()
+        return twin
+
+    def fixed_at(self, level: Level) -> Self:
+        """A twin that answers with a level of the path and cannot learn further."""
+        twin = super().fixed_at(level)
+        twin.tuner = None
+        return twin
+
+    def to_continue(self, settings: ClassSettings) -> Self:
+        """A twin that goes on learning; ValueError if there is to be no more of that."""
+        twin = super().to_continue(settings)
+        if not settings.chooses:
+            twin.tuner = None
+        elif twin.tuner is None:
+            twin.tuner = self._new_tuner(settings)
+        twin.level_scores = None
+        return twin
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def add_class(self, label: Any, settings: ClassSettings) -> None:
+        """A class nobody has seen before."""
+        self.annealer.add_class()
+        self.labels.append(label)
+        if self.tuner is not None:  # what was fine-tuned does not know the class
+            self.tuner = self._new_tuner(settings)
+
+    def anneal(
+        self,
+        rows: NDArray[Any],
+        index: Index,
+        weights: Array | None,
+        rng: np.random.Generator,
+        schedule: Schedule,
+        settings: ClassSettings,
+    ) -> None:
+        """Learn rows over and over, down to the end of the ladder; choose and fine-tune a level."""
+        self.annealer.anneal(rows, index, weights, rng, settings.listen)
+        selection = None
+        if settings.chooses and len(self.annealer.path()):
+            labelled = LabelledRows(rows, index, weights, self.log_prior(settings))
+            selection = select(
+                self.annealer, schedule, labelled, rng, last=settings.last,
+                method=None if settings.method is None else TUNINGS[settings.method],
+                fits=self._fits(settings), score=settings.score,
+            )  # fmt: skip
+        if selection is None:
+            self.level_scores = self._measured(rows, index, rng, settings)
+            return
+        self.level_scores = selection.level_scores
+        self.annealer = selection.annealer
+        if selection.tuning is None:
+            self.annealer.track(selection.level)
+        self.tuner = StreamTuner.from_selection(
+            self._options(settings), selection, self.annealer, self.log_prior(settings)
+        )
+
+    def _absorb(
+        self,
+        rows: NDArray[Any],
+        index: Index | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        settings: ClassSettings,
+    ) -> None:
+        assert index is not None
+        annealer, tuner = self.annealer, self.tuner
+        if tuner is None:
+            annealer.absorb(rows, index, weights, settings.listen, begin, end)
+            return
+        while begin < end:
+            tuner.prepare(annealer, lambda: self.log_prior(settings))
+            stop = tuner.horizon(weights, begin, end)
+            stop = annealer.absorb(rows, index, weights, settings.listen, begin, stop, pause=True)
+            here = slice(begin, stop)
+            plain = tuner.learn(
+                rows[here], index[here], None if weights is None else weights[here],
+                annealer.finished, settings.score,
+            )  # fmt: skip
+            if plain is not None:
+                annealer.track(plain)
+            begin = stop
+
+    def reheat(self, temperature: float, settings: ClassSettings) -> None:
+        """Go back up the ladder."""
+        if self.tuner is not None:
+            self.tuner = self.tuner.copy()
+            self.tuner.changed(self.annealer, self.log_prior(settings))
+        self.annealer.reheat(temperature)
+        self.level_scores = None
+
+    def _watched(self, settings: ClassSettings) -> TunedModel:
+        return self.answering(settings)
+
+    def _losses(self, model: TunedModel, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
+        # A class that is new since the model was looked at is a loss like any other.
+        n = int(model.level.classes.max()) + 1
+        posterior = model.posterior(self.divergence, rows, n)
+        return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
+
+    # -- answering -----------------------------------------------------------------------------
+
+    def log_prior(self, settings: ClassSettings) -> Array:
+        """Log probability of the classes, in the order they appeared."""
+        weight = np.array([state.total_weight for state in self.annealer.classes])
+        return settings.priors.log(self.labels, weight)
+
+    def tuned(self) -> TunedModel | None:
+        """The fine-tuned model that answers, if one does."""
+        return None if self.fixed is not None or self.tuner is None else self.tuner.model()
+
+    def level(self) -> Level:
+        """The level that answers, fine-tuned or as annealed."""
+        tuned = self.tuned()
+        if tuned is not None:
+            return tuned.level
+        return self.annealer.model() if self.fixed is None else self.fixed
+
+    def annealed_level(self) -> Level:
+        """The level that answers, as it was before it was fine-tuned."""
+        level = self.level()
+        if self.tuned() is None:
+            return level
+        return self.annealer.path().codebook(level.n_codevectors)
+
+    def answering(self, settings: ClassSettings) -> TunedModel:
+        """The model that answers."""
+        tuned = self.tuned()
+        if tuned is not None:
+            return tuned
+        level, calibration = self.level(), 1.0
+        if self.tuner is not None and self.fixed is None:
+            calibration = self.tuner.calibration
+            level = replace(level, temperature=level.temperature * self.tuner.tempering)
+        return replace(as_annealed(level, self.log_prior(settings)), calibration=calibration)
+
+    def path(self, classes: NDArray[Any]) -> AnnealingPath:
+        """Every finished level, classes numbered by their place among all classes."""
+        order = np.searchsorted(classes, np.array(self.labels))
+        return self.annealer.path().relabelled(order, self.level_scores)
+
+    # -- fine-tuning ---------------------------------------------------------------------------
+
+    def _fits(self, settings: ClassSettings) -> tuple[Fits, ...]:
+        """What fine-tuning may fit."""
+        if settings.method != "soft_lvq":
+            return (Fits(),)
+        if not self.divergence.weighable:
+            return Fits(), Fits(temperatures=True)
+        return Fits(), Fits(relevances=True), Fits(temperatures=True, relevances=True)
+
+    def _options(self, settings: ClassSettings) -> TuningOptions:
+        return TuningOptions(settings.last, settings.method, self._fits(settings), settings.window)
+
+    def _new_tuner(self, settings: ClassSettings) -> StreamTuner:
+        return StreamTuner(self._options(settings))
+
+    def _measured(
+        self,
+        rows: NDArray[Any],
+        index: Index,
+        rng: np.random.Generator,
+        settings: ClassSettings,
+    ) -> list[float]:
+        """Accuracy of every level on some of the rows."""
+        some = np.sort(rng.permutation(len(rows))[:SCORED_ROWS])
+        log_prior = self.log_prior(settings)
+        scores = []
+        for level in self.annealer.path():
+            model = as_annealed(level, log_prior)
+            posterior = model.posterior(self.divergence, rows[some], len(log_prior))
+            scores.append(float((posterior.argmax(axis=1) == index[some]).mean()))
+        return scores

@@ -1,0 +1,88 @@
+"""One sample at a time: what it may look like, and the short way to the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.annealing.annealer import Annealer
+from annealed.divergences import Array, BregmanDivergence
+from annealed.estimators.codevectors import names_of
+from annealed.fine_tuning.stream_race import StreamTuner
+
+# One sample: a dict of features, or their numbers.
+Sample = Mapping[Any, float] | Sequence[float] | NDArray[Any]
+
+
+def row_of(x: Sample, keys: tuple[Any, ...] | None) -> Array:
+    """A sample as one row; of a dict the features ``keys``, no more and no fewer (None: all)."""
+    if isinstance(x, Mapping):
+        keys = tuple(x) if keys is None else keys
+        missing = [key for key in keys if key not in x]
+        new = [key for key in x if key not in keys]
+        if missing or new:
+            raise ValueError(
+                f"the sample has no feature {names_of(missing)}"
+                if missing
+                else f"the sample has a feature {names_of(new)} that the model does not know"
+            ) from None
+        x = [x[key] for key in keys]
+    try:
+        row = np.array(x, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"a sample must be numbers, got {x!r}") from None
+    if row.ndim == 0:
+        raise ValueError(f"a sample must be a dict or a list of numbers, got {x!r}")
+    if row.ndim != 1:
+        raise ValueError(f"a sample must have one dimension, got an array of {row.ndim}")
+    return row[None, :]
+
+
+def check_row(row: Array, divergence: BregmanDivergence, names: NDArray[Any] | None) -> None:
+    """Raise ValueError if a sample is not finite or lies outside the domain."""
+    bad = np.flatnonzero(~np.isfinite(row[0]))
+    if len(bad):
+        name = names[bad[0]] if names is not None else int(bad[0])
+        raise ValueError(f"feature {name!r} of the sample is {row[0, bad[0]]}")
+    divergence.check(row, None if names is None else names.tolist())
+
+
+@dataclass(slots=True)
+class FastPath:
+    """Shortcuts for single samples, good until something has to be decided.
+
+    sample_format : what a sample must be to be taken as it comes
+    runs : one per class; empty where each sample must go the long way
+    places : index of each label
+    tuner : who counts samples until the next race
+    tuning : the run of the fine-tuning that goes on, if one does
+    factors : how much a sample of each class counts there
+    temperature : T at which plain levels that track answer, if they do
+    """
+
+    annealer: Annealer
+    sample_format: Any = None
+    runs: Sequence[Any] = ()
+    places: Mapping[Any, int] = field(default_factory=dict)
+    tuner: StreamTuner | None = None
+    tuning: Any = None
+    factors: Sequence[float] = ()
+    temperature: float | None = None
+
+    def learn(self, x: Any, c: int, w: float) -> bool:
+        """Learn a sample of class c; False, and nothing learnt, if it needs the long way."""
+        tuner = self.tuner
+        if tuner is not None and tuner.since + 1 >= tuner.due:
+            return False
+        if x is None or not self.runs[c].feed(x, self.sample_format, w):
+            return False
+        if tuner is not None:
+            tuner.since += 1
+            if self.tuning is not None:
+                self.tuning.feed(x, self.sample_format, c, w * self.factors[c])
+        self.annealer._path = None
+        return True
