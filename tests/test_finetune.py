@@ -436,7 +436,9 @@ def test_fine_tuning_that_destroys_is_not_kept(level, monkeypatch):
     # Of its own temperature or one at which it is surer of the rows, but for a calibration.
     assert model.temperature_ == chosen.temperature
     cooled = replace(chosen, temperature=chosen.temperature * model._learner.tuner.tempering)
-    posterior = as_annealed(cooled, model._log_prior()).posterior(SquaredEuclidean(), X, 2)
+    posterior = as_annealed(cooled, model._learner.log_prior(model._settings())).posterior(
+        SquaredEuclidean(), X, 2
+    )
     np.testing.assert_array_equal(model.predict(X), posterior.argmax(axis=1))
 
 

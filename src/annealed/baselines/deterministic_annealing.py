@@ -49,7 +49,7 @@ class BatchLearner:
 
     def fixed_at(self, level: Level) -> BatchLearner:
         """A twin that answers with a level of the path."""
-        return replace(self, persistence=None, fixed=level)
+        return replace(self, annealer=self.annealer.copy(), persistence=None, fixed=level)
 
 
 class DeterministicAnnealing(ClusterReader):
