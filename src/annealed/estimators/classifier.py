@@ -409,7 +409,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         if fast_path.temperature is None:
             return None
         runs = fast_path.runs
-        logs = type(runs[0]).evidence(runs, x, fast_path.sample_format, fast_path.temperature)
+        kernel = fast_path.annealer.classes[0].kernel
+        logs = kernel.evidence(runs, x, fast_path.sample_format, fast_path.temperature)
         if logs is None:
             return None
         prior = np.array([state.weight + state.run.seen for state in fast_path.annealer.classes])
@@ -428,9 +429,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     def _shortcuts(self) -> FastPath:
         annealer, tuner = self._annealer, self._tuner
-        sample_format = kernel_for(annealer.divergence).sample_format(
-            annealer.divergence, self._sample_keys()
-        )
+        sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
         racing = tuner is not None and (tuner.race is not None or tuner.is_due(annealer))
         if sample_format is None or self._watch is not None or racing:
             return FastPath(annealer)
@@ -611,7 +610,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         scores = []
         for level in self._annealer.path():
             posterior, _, _ = kernel_for(divergence).associate(
-                divergence, X, level.codevectors, np.log(level.weights) + log_prior[level.classes],
+                X, level.codevectors, np.log(level.weights) + log_prior[level.classes],
                 level.temperature, level.classes, len(log_prior),
             )  # fmt: skip
             scores.append(float((posterior.argmax(axis=1) == y).mean()))
@@ -706,10 +705,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """Divergences of every row to every codevector, features weighed by their relevances."""
         rows = self._rows_to_read(X)
         divergence, tuned = self._annealer.divergence, self._tuned
-        result: Array = kernel_for(divergence).divergences(
-            divergence, rows, self.codevectors_, None if tuned is None else tuned.relevances
+        return kernel_for(divergence).divergences(
+            rows, self.codevectors_, None if tuned is None else tuned.relevances
         )
-        return result
 
     def _annealed_level(self) -> Level:
         """The level that answers, as it was before it was fine-tuned."""
@@ -743,6 +741,6 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         log_weight = as_annealed(level, self._log_prior()).bias
         divergence = self._annealer.divergence
         log_total = kernel_for(divergence).associate(
-            divergence, rows, level.codevectors, log_weight, T, level.classes, len(self._seen)
+            rows, level.codevectors, log_weight, T, level.classes, len(self._seen)
         )[1]
         return self._log_density(log_total, T)

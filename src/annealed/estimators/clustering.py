@@ -56,10 +56,9 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
 
     def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         divergence, model = self._annealer.divergence, self._model
-        labels: NDArray[np.int64] = kernel_for(divergence).assign(
-            divergence, rows, model.codevectors, log_weight(model), model.temperature
+        return kernel_for(divergence).assign(
+            rows, model.codevectors, log_weight(model), model.temperature
         )
-        return labels
 
     @consistent
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -102,10 +101,9 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     ) -> tuple[Array, Array, Array]:
         divergence = self._annealer.divergence
         T = model.temperature if T is None else T
-        result: tuple[Array, Array, Array] = kernel_for(divergence).associate(
-            divergence, rows, model.codevectors, log_weight(model), T, group, int(group.max()) + 1
+        return kernel_for(divergence).associate(
+            rows, model.codevectors, log_weight(model), T, group, int(group.max()) + 1
         )
-        return result
 
 
 def log_weight(model: Level) -> Array:
@@ -394,9 +392,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
 
     def _shortcuts(self) -> FastPath:
         annealer = self._annealer
-        sample_format = kernel_for(annealer.divergence).sample_format(
-            annealer.divergence, self._sample_keys()
-        )
+        sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
         if sample_format is None or self._watch is not None:
             return FastPath(annealer)
         return FastPath(annealer, sample_format, [annealer.classes[0].run])
@@ -440,7 +436,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         self, model: Any, rows: NDArray[Any], index: NDArray[np.int32] | None
     ) -> NDArray[Any]:
         divergence = self._annealer.divergence
-        distances = kernel_for(divergence).divergences(divergence, rows, model.codevectors)
+        distances = kernel_for(divergence).divergences(rows, model.codevectors)
         return np.asarray(distances.min(axis=1))
 
     def _comparable(self, before: Any, after: Any) -> bool:
