@@ -80,8 +80,7 @@ def versions() -> dict[str, str]:
 
 def header(title: str) -> None:
     """Print what is measured, on what, with what."""
-    core = getattr(import_module("annealed.kernels.online"), "_core", None)
-    build = getattr(core, "__name__", "unknown")
+    build = import_module("annealed.kernels.compiled").core.__name__
     caches = ", ".join(f"{level} {size >> 10} KiB" for level, size in cache_sizes().items())
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     pools = {f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from annealed.divergences import SquaredEuclidean
-from annealed.kernels import online
+from annealed.kernels import CompiledKernel
 from benchmarks.data import Rows
 from benchmarks.harness import Contender
 
@@ -34,9 +34,10 @@ def endless_level(mu: Rows, rho: Rows, T: float, *, statistics: bool) -> Any:
         "n": float(len(mu)),
     }
     low, high = divergence.bounds(mu.mean(axis=0))
-    return online.begin(divergence, mu, rho, axis, settings, low, high)
+    return CompiledKernel(divergence).begin_level(mu, rho, axis, settings, low, high)
 
 
 def learner(level: Any, X: Rows) -> Contender:
     """The level learning all rows of X in one call."""
-    return Contender(partial(online.learn, [level], X, None, None, None, 0, len(X)), len(X))
+    kernel = CompiledKernel(SquaredEuclidean())
+    return Contender(partial(kernel.learn, [level], X, None, None, None, 0, len(X)), len(X))

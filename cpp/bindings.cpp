@@ -1,5 +1,5 @@
 // The only file that knows Python. Built once per instruction set (see CMakeLists.txt) under a
-// module name given by ANNEALED_MODULE; annealed.kernels.online picks one at import.
+// module name given by ANNEALED_MODULE; annealed.kernels.compiled picks one at import.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -176,8 +176,9 @@ nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const Samp
 
 // log sum_i rho_i exp(-d/T) of one sample for each of several levels.
 template <class Divergence>
-nb::object evidence(const nb::list& levels, nb::handle x, const SampleFormat& format, double T) {
-    const std::size_t count = levels.size();
+nb::object evidence(const nb::sequence& levels, nb::handle x, const SampleFormat& format,
+                    double T) {
+    const std::size_t count = nb::len(levels);
     double* out;
     auto array = new_array<double>({count}, out);
     const FlushDenormals flush;
@@ -569,7 +570,7 @@ void define_soft_lvq(nb::module_& m, const std::string& name) {
                  return answers;
              },
              "X"_a, "order"_a.none(), "classes"_a, "weights"_a.none(), "begin"_a, "end"_a,
-             "answer"_a)
+             "answer"_a = false)
         .def("read",
              [](const Model& self) {
                  const auto K = static_cast<std::size_t>(self.K);
@@ -740,6 +741,8 @@ NB_MODULE(ANNEALED_MODULE, m) {
                  new (self) WarmUp(d, at_least, pointer(matrix));
              },
              "d"_a, "at_least"_a, "matrix"_a.none())
+        .def("associations",
+             [](const WarmUp&, nb::handle, const SampleFormat&) { return nb::none(); })
         .def("state",
              [](const WarmUp& self) {
                  nb::dict state;
@@ -783,9 +786,9 @@ NB_MODULE(ANNEALED_MODULE, m) {
         .def_ro("count", &WinnerBase::count)
         .def_ro("seen", &WinnerBase::seen)
         .def_ro("distortion", &WinnerBase::distortion)
-        .def_ro("errors", &WinnerBase::errors);
-    m.def("compete", &compete_rows, "run"_a, "X"_a, "order"_a.none(), "classes"_a.none(),
-          "weights"_a.none(), "begin"_a, "end"_a, "Present rows to a winner-takes-all run.");
+        .def_ro("errors", &WinnerBase::errors)
+        .def("learn", &compete_rows, "X"_a, "order"_a.none(), "classes"_a.none(),
+             "weights"_a.none(), "begin"_a, "end"_a);
     define_winner<SquaredEuclidean>(m, "SquaredEuclideanWinner");
     define_winner<IDivergence>(m, "IDivergenceWinner");
     define_winner<ItakuraSaito>(m, "ItakuraSaitoWinner");

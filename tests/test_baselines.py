@@ -21,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from test_kernels import COMPILED, divergence_for, rows_for
+from test_kernels import COMPILED, KERNELS, divergence_for, rows_for
 from thoroughness import examples, tries
 
 from annealed import (
@@ -32,7 +32,7 @@ from annealed import (
     ODAClustering,
     StochasticVQ,
 )
-from annealed.kernels import online, reference
+from annealed.kernels import CompiledKernel, kernel_for
 
 # Arithmetic of our own: left out where other versions of the dependencies are tried.
 pytestmark = pytest.mark.quality
@@ -54,11 +54,11 @@ def winner_settings(rule, **changes):
     return base | changes
 
 
-def start(kernel, divergence, X, K, rule, **changes):
-    low, high = divergence.bounds(X.mean(axis=0, dtype=float))
+def start(kernel, X, K, rule, **changes):
+    low, high = kernel.divergence.bounds(X.mean(axis=0, dtype=float))
     mu = np.clip(X[:K] * 0.5 + X.mean(axis=0) * 0.5, low, high).astype(float)
     classes = (np.arange(K) % 3).astype(np.int32)
-    return kernel.begin_winner(divergence, mu, classes, winner_settings(rule, **changes), low, high)
+    return kernel.begin_winner(mu, classes, winner_settings(rule, **changes), low, high)
 
 
 # -- the kernel --------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def start(kernel, divergence, X, K, rule, **changes):
 def test_the_compiled_winner_equals_the_reference(name, rule, seed, K, d, weighted, single):
     d = max(d, 2) if name == "kullback_leibler" else d
     states = []
-    for kernel in (online, reference):
+    for made in KERNELS:
         rng = np.random.default_rng(seed)
         X = rows_for(name, rng, 120, d)
         if single and name != "kullback_leibler":
@@ -85,9 +85,10 @@ def test_the_compiled_winner_equals_the_reference(name, rule, seed, K, d, weight
         divergence = divergence_for(name, rng, d)
         y = rng.integers(0, 4, size=120).astype(np.int32)  # class 3 has no codevector
         w = rng.choice([0.0, 0.3, 1.0, 2.5], size=120) if weighted else None
-        run = start(kernel, divergence, X, K, rule, n=5.0, scale=0.5)
-        kernel.compete(run, X, None, y, w, 0, 120)
-        states.append(kernel.read(divergence, run))
+        kernel = made(divergence)
+        run = start(kernel, X, K, rule, n=5.0, scale=0.5)
+        run.learn(X, None, y, w, 0, 120)
+        states.append(kernel.read(run))
     mine, printed = states
     scale = np.abs(printed["mu"]).max()
     np.testing.assert_allclose(mine["mu"], printed["mu"], rtol=1e-9, atol=1e-9 * scale)
@@ -106,12 +107,12 @@ def test_blocks_of_rows_cannot_be_seen(rule, cuts):
     X = rng.gamma(2.0, size=(400, 70))
     y = rng.integers(0, 3, size=400).astype(np.int32)
     for name in ("squared_euclidean", "i_divergence"):
-        divergence = divergence_for(name, rng, 70)
+        kernel = CompiledKernel(divergence_for(name, rng, 70))
         states = []
         for edges in ([0, 400], [0, *sorted(cuts), 400], range(401)):
-            run = start(online, divergence, X, 37, rule)
+            run = start(kernel, X, 37, rule)
             for a, b in itertools.pairwise(edges):
-                online.compete(run, X, None, y, None, a, b)
+                run.learn(X, None, y, None, a, b)
             states.append(run.state())
         for other in states[1:]:
             np.testing.assert_array_equal(states[0]["mu"], other["mu"])
@@ -129,15 +130,15 @@ def test_blocks_of_rows_cannot_be_seen(rule, cuts):
 def test_no_codevector_ever_leaves_the_domain(name, seed, rule, b, scale):
     """However long the steps, and with rows on the boundary."""
     rng = np.random.default_rng(seed)
-    kernel = reference if name == "burg" else online
     X = rows_for("itakura_saito" if name == "burg" else name, rng, 200, 4)
     divergence = BURG if name == "burg" else divergence_for(name, rng, 4)
     y = rng.integers(0, 3, size=200).astype(np.int32)
     low, high = divergence.bounds(X.mean(axis=0))
-    run = start(kernel, divergence, X, 6, rule, b=b, scale=scale)
+    kernel = kernel_for(divergence)
+    run = start(kernel, X, 6, rule, b=b, scale=scale)
     for k in range(0, 200, 20):
-        kernel.compete(run, X, None, y, None, k, k + 20)
-        mu = kernel.read(divergence, run)["mu"]
+        run.learn(X, None, y, None, k, k + 20)
+        mu = kernel.read(run)["mu"]
         assert np.isfinite(mu).all()
         assert ((mu >= low) & (mu <= high)).all()
         assert ((mu > divergence.low) & (mu < divergence.high)).all()
@@ -150,17 +151,18 @@ def test_attraction_never_goes_past_the_sample_and_repulsion_goes_away_from_it(n
     """In the dual variable attraction would: mu exp(alpha (x - mu)/mu) for x far above mu."""
     rng = np.random.default_rng(0)
     divergence = divergence_for(name, rng, 3)
+    kernel = CompiledKernel(divergence)
     for _ in range(50):
         X = rows_for(name, rng, 30, 3)
         low, high = divergence.bounds(X.mean(axis=0))
         mu, x = np.clip(X[:1], low, high), X[1:2]
         for c, attracted in ((0, True), (1, False)):
-            run = online.begin_winner(
-                divergence, mu, np.array([c], np.int32), winner_settings("lvq1"), low, high
+            run = kernel.begin_winner(
+                mu, np.array([c], np.int32), winner_settings("lvq1"), low, high
             )
-            online.compete(run, x, None, np.zeros(1, np.int32), None, 0, 1)
+            run.learn(x, None, np.zeros(1, np.int32), None, 0, 1)
             moved = run.state()["mu"]
-            before, after = (online.divergences(divergence, x, m)[0, 0] for m in (mu, moved))
+            before, after = (kernel.divergences(x, m)[0, 0] for m in (mu, moved))
             if attracted:
                 assert ((moved >= np.minimum(mu, x) - 1e-5) & (moved <= np.maximum(mu, x))).all()
                 assert after <= before
@@ -185,7 +187,7 @@ def test_baseline_and_avx2_builds_of_the_winner_agree():
                 run = getattr(core, f"{name}Winner")(
                     X[:70], classes, winner_settings(rule), False, low, high, None
                 )
-                core.compete(run, X, None, y, None, 0, 300)
+                run.learn(X, None, y, None, 0, 300)
                 states.append(run.state())
             np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=1e-8, atol=1e-12)
             assert states[0]["errors"] == states[1]["errors"]
@@ -194,22 +196,23 @@ def test_baseline_and_avx2_builds_of_the_winner_agree():
 def test_fine_tuning_can_run_the_kernel_from_codevectors_it_has():
     X, y = make_moons(500, noise=0.15, random_state=0)
     divergence = divergence_for("squared_euclidean", None, 2)
+    kernel = CompiledKernel(divergence)
     model = LVQClassifier(5, init="random", n_passes=1, alpha=(1e6, 1.0), random_state=3).fit(X, y)
     mu, classes = model.codevectors_, model.codevector_labels_.astype(np.int32)
     low, high = divergence.bounds(X.mean(axis=0))
     rng, errors = np.random.default_rng(0), []
     for rule in ("lvq1", "glvq"):
-        run = online.begin_winner(
-            divergence, mu, classes, winner_settings(rule, a=10.0, b=0.1, scale=0.1), low, high
+        run = kernel.begin_winner(
+            mu, classes, winner_settings(rule, a=10.0, b=0.1, scale=0.1), low, high
         )
         before = 0.0
         for _ in range(10):
             order = rng.permutation(500)
-            online.compete(run, X, order, y.astype(np.int32), None, 0, 500)
+            run.learn(X, order, y.astype(np.int32), None, 0, 500)
             errors.append(run.errors - before)
             before = run.errors
         assert errors[-1] < errors[-10]
-        assert not np.array_equal(online.read(divergence, run)["mu"], mu)
+        assert not np.array_equal(kernel.read(run)["mu"], mu)
 
 
 # -- streams -----------------------------------------------------------------------------------

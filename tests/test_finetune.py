@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from predicates import same_model, same_tuner, valid_model
 from sklearn.datasets import load_digits, make_blobs, make_moons
 from sklearn.metrics import accuracy_score, f1_score, log_loss, make_scorer
+from test_kernels import KERNELS
 from thoroughness import examples
 
 from annealed import BregmanDivergence, Mahalanobis, ODAClassifier
@@ -29,7 +30,7 @@ from annealed.fine_tuning.methods import (
 from annealed.fine_tuning.model import Fits, as_annealed, calibrated
 from annealed.fine_tuning.scoring import Scorer
 from annealed.fine_tuning.stream_race import LENGTH, SURVIVORS
-from annealed.kernels import online, reference
+from annealed.kernels import ReferenceKernel
 from annealed.path import Level
 
 # Arithmetic of our own: left out where other versions of the dependencies are tried.
@@ -103,12 +104,12 @@ class Case:
         self.sharpness = rng.normal(scale=0.3, size=K)
         self.relevance = rng.normal(scale=0.3, size=d)
 
-    def soft_run(self, kernel, fits=PLAIN, **settings_):
+    def soft_run(self, made, fits=PLAIN, **settings_):
         """A kernel's soft LVQ with temperatures and relevances that are not all alike."""
         level = self.start.level
         base = {"rate": 0.05, "batch": 8, "recent": 0.0, "T": level.temperature}
-        return kernel.begin_soft(
-            self.divergence, level.codevectors, self.start.bias,
+        return made(self.divergence).begin_soft_lvq(
+            level.codevectors, self.start.bias,
             self.sharpness * fits.temperatures, self.relevance * fits.relevances,
             np.searchsorted(level.classes, np.arange(self.n_classes + 1)), self.geometry.unit,
             base | fits._asdict() | settings_, self.geometry.low, self.geometry.high,
@@ -158,12 +159,12 @@ def test_compiled_soft_lvq_equals_the_reference(
     if single:
         case.X = case.X.astype(np.float32)
     states, answers = [], []
-    for kernel in (online, reference):
-        run = case.soft_run(kernel, fits)
-        args = (run, case.X, None, case.y, case.w, 0, len(case.X))
-        answers.append(kernel.learn_soft(*args, answer=True))
+    for made in KERNELS:
+        run = case.soft_run(made, fits)
+        rows = (case.X, None, case.y, case.w, 0, len(case.X))
+        answers.append(run.learn(*rows, answer=True))
         assert run.updates == (100 if case.w is None else np.count_nonzero(case.w)) // 8
-        states.append(kernel.read_soft(case.divergence, run))
+        states.append(made(case.divergence).read(run))
     np.testing.assert_allclose(*answers, rtol=1e-9, atol=1e-9)
     scale = np.abs(case.X).max()
     np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=1e-9, atol=1e-9 * scale)
@@ -186,20 +187,22 @@ def test_reading_with_temperatures_and_relevances_equals_the_reference(
     relevance = np.exp(case.relevance) if weighed and name in WEIGHABLE else None
     factors = np.array([0.1, 1.0, 7.0])
     codebook = level.codevectors, case.start.bias, level.temperature, level.classes
+    kernels = [made(case.divergence) for made in KERNELS]
     mine, printed = (
         (
-            *k.associate(case.divergence, case.X, *codebook, case.n_classes, sharpness, relevance),
-            k.losses(case.divergence, case.X, case.y, *codebook, factors),
+            *k.associate(case.X, *codebook, case.n_classes, sharpness, relevance),
+            k.losses(case.X, case.y, *codebook, factors),
         )
-        for k in (online, reference)
+        for k in kernels
     )
     for one, other in zip(mine, printed, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
     if relevance is not None:
         np.testing.assert_allclose(
-            *(k.divergences(case.divergence, case.X, level.codevectors, relevance)
-              for k in (online, reference)), rtol=1e-8, atol=1e-9,
-        )  # fmt: skip
+            *(k.divergences(case.X, level.codevectors, relevance) for k in kernels),
+            rtol=1e-8,
+            atol=1e-9,
+        )
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -207,17 +210,17 @@ def test_the_gradient_is_the_derivative_of_the_log_posterior(name):
     """In theta = grad phi(mu), the bias, log 1/T_i and log lambda_j, by central differences."""
     case = Case(name, 1, d=3, sizes=(2, 1, 3), n=30)
     fits = Fits(temperatures=True, relevances=name in WEIGHABLE)
-    run = case.soft_run(reference, fits, batch=10**6)
+    run = case.soft_run(ReferenceKernel, fits, batch=10**6)
     values = {k: v.copy() for k, v in run.value.items()}
-    reference.learn_soft(run, case.X, None, case.y, case.w, 0, 30)
+    run.learn(case.X, None, case.y, case.w, 0, 30)
     # A Mahalanobis divergence is learnt in the coordinates x L, as a squared Euclidean one.
     matrix = case.divergence.matrix
     divergence = case.divergence if matrix is None else SquaredEuclidean()
     rows = case.X if matrix is None else case.X @ matrix
 
     def objective(mu, bias, sharpness, relevance):
-        posterior = reference.associate(
-            divergence, rows, mu, bias, case.start.level.temperature, case.start.level.classes,
+        posterior = ReferenceKernel(divergence).associate(
+            rows, mu, bias, case.start.level.temperature, case.start.level.classes,
             case.n_classes, np.exp(sharpness), np.exp(relevance),
         )[0]  # fmt: skip
         return case.w @ np.log(posterior[np.arange(30), case.y])
@@ -243,21 +246,21 @@ def test_the_gradient_is_the_derivative_of_the_log_posterior(name):
 
 @examples(10)
 @given(seed=seeds, cuts=st.lists(st.integers(0, 100), max_size=8), save=st.integers(0, 100))
-@pytest.mark.parametrize("kernel", [online, reference], ids=["online", "reference"])
-def test_soft_lvq_in_any_chunks_and_restored_mid_batch_is_bit_identical(kernel, seed, cuts, save):
+@pytest.mark.parametrize("made", KERNELS)
+def test_soft_lvq_in_any_chunks_and_restored_mid_batch_is_bit_identical(made, seed, cuts, save):
     case = Case("i_divergence", seed, d=5, sizes=(3, 4))
-    whole, cut, saved = (case.soft_run(kernel, Fits(True, True)) for _ in range(3))
+    whole, cut, saved = (case.soft_run(made, Fits(True, True)) for _ in range(3))
     order = np.random.default_rng(seed).permutation(100)
     rows = case.X, order, case.y, case.w
-    answers = kernel.learn_soft(whole, *rows, 0, 100, True)
+    answers = whole.learn(*rows, 0, 100, True)
     pieces = []
-    fed_in_pieces(lambda a, b: pieces.append(kernel.learn_soft(cut, *rows, a, b, True)), 100, cuts)
+    fed_in_pieces(lambda a, b: pieces.append(cut.learn(*rows, a, b, True)), 100, cuts)
     assert same_state(whole.state(), cut.state())
     np.testing.assert_array_equal(answers, np.concatenate(pieces))
-    kernel.learn_soft(saved, *rows, 0, save)
-    restored = case.soft_run(kernel, Fits(True, True))
+    saved.learn(*rows, 0, save)
+    restored = case.soft_run(made, Fits(True, True))
     restored.restore(pickle.loads(pickle.dumps(saved.state())))
-    kernel.learn_soft(restored, *rows, save, 100)
+    restored.learn(*rows, save, 100)
     assert same_state(whole.state(), restored.state())
 
 

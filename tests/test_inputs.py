@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from annealed import DeterministicAnnealing, Mahalanobis, ODAClassifier, ODAClustering
-from annealed.kernels import online
+from annealed.kernels import CompiledKernel
 
 BOTH = pytest.mark.parametrize("kind", ["clustering", "classifier"])
 VERBS = pytest.mark.parametrize("verb", ["fit", "partial_fit"])
@@ -716,15 +716,15 @@ def test_interrupt_stops_a_long_fit_and_leaves_the_estimator_as_it_was(est, d, f
         est.set_params(**ENDLESS)
     work = []
 
-    def interrupted(runs, rows, order, classes, weights, begin, end):
-        stop = learn_rows(runs, rows, order, classes, weights, begin, end)
+    def interrupted(kernel, runs, rows, order, classes, weights, begin, end):
+        stop = learn_rows(kernel, runs, rows, order, classes, weights, begin, end)
         work.append((stop - begin) * rows.shape[1] * 9)  # one codevector, and eight for the rest
         if len(work) == 20:
             signal.raise_signal(signal.SIGINT)
         return stop
 
-    learn_rows = online.learn
-    monkeypatch.setattr(online, "learn", interrupted)
+    learn_rows = CompiledKernel.learn
+    monkeypatch.setattr(CompiledKernel, "learn", interrupted)
     monkeypatch.setattr(
         "annealed.annealing.annealer.WORK_PER_CALL", 20_000
     )  # less than one round of rows

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from thoroughness import examples
 
 from annealed.divergences import Mahalanobis, get_divergence
-from annealed.kernels import online, reference
+from annealed.kernels import CompiledKernel, ReferenceKernel
+from annealed.kernels.reference.level import step_size
 
 # Arithmetic of our own: left out where other versions of the dependencies are tried.
 pytestmark = pytest.mark.quality
 
+KERNELS = CompiledKernel, ReferenceKernel
 COMPILED = ["squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito", "logistic"]
 
 
@@ -49,15 +51,15 @@ def level_settings(T, n, **changes):
     return base | changes
 
 
-def start(kernel, divergence, X, K, rng, settings_):
-    low, high = divergence.bounds(X.mean(axis=0))
+def start(kernel, X, K, rng, settings_):
+    low, high = kernel.divergence.bounds(X.mean(axis=0))
     # No two in one place: below the critical temperature nothing but rounding would part them.
     rows = X[rng.choice(len(X), K, replace=False)]
     mu = np.clip(rows * 0.5 + X.mean(axis=0) * 0.5, low, high)
     rho = rng.dirichlet(np.ones(K))
     axis = rng.normal(size=mu.shape)
     axis /= np.linalg.norm(axis, axis=1, keepdims=True)
-    return kernel.begin(divergence, mu, rho, axis, settings_, low, high)
+    return kernel.begin_level(mu, rho, axis, settings_, low, high)
 
 
 @pytest.mark.parametrize("name", [*COMPILED, "mahalanobis"])
@@ -73,7 +75,7 @@ def start(kernel, divergence, X, K, rng, settings_):
 def test_a_level_equals_the_reference(name, seed, K, d, log_T, weighted, single):
     d = max(d, 2) if name == "kullback_leibler" else d
     states = []
-    for kernel in (online, reference):
+    for made in KERNELS:
         rng = np.random.default_rng(seed)
         X = rows_for(name, rng, 150, d)
         if single and name != "kullback_leibler":
@@ -84,9 +86,10 @@ def test_a_level_equals_the_reference(name, seed, K, d, log_T, weighted, single)
             X.mean(axis=0, dtype=float), inside.var(axis=0, dtype=float)
         )
         w = rng.choice([0.0, 0.3, 1.0, 2.5], size=150) if weighted else None
-        run = start(kernel, divergence, X, K, rng, level_settings(T, K))
+        kernel = made(divergence)
+        run = start(kernel, X, K, rng, level_settings(T, K))
         assert kernel.learn([run], X, None, None, w, 0, 150) == 150
-        states.append(kernel.read(divergence, run))
+        states.append(kernel.read(run))
     mine, printed = states
     scale = np.abs(printed["mu"]).max()
     # Weights of 1e-300 underflow differently; such codevectors are idle by any measure.
@@ -117,19 +120,19 @@ def test_reading_equals_the_reference(name, seed, K, d):
     log_weight = np.log(rng.dirichlet(np.ones(K)))
     group = rng.integers(3, size=K)
     w = rng.uniform(0, 2, size=40)
+    compiled, reference = (made(divergence) for made in KERNELS)
     for T in (0.0, 0.1, 10.0):
-        mine = online.associate(divergence, X, mu, log_weight, T, group, 3)
-        printed = reference.associate(divergence, X, mu, log_weight, T, group, 3)
+        mine = compiled.associate(X, mu, log_weight, T, group, 3)
+        printed = reference.associate(X, mu, log_weight, T, group, 3)
         for one, other in zip(mine, printed, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
         np.testing.assert_array_equal(
-            online.assign(divergence, X, mu, log_weight, T),
-            reference.assign(divergence, X, mu, log_weight, T),
+            compiled.assign(X, mu, log_weight, T), reference.assign(X, mu, log_weight, T)
         )
     np.testing.assert_allclose(
-        online.divergences(divergence, X, mu), divergence.pairwise(X, mu), rtol=1e-8, atol=1e-9
+        compiled.divergences(X, mu), divergence.pairwise(X, mu), rtol=1e-8, atol=1e-9
     )
-    mine, printed = (kernel.hard_sums(divergence, X, mu, w) for kernel in (online, reference))
+    mine, printed = (kernel.hard_sums(X, mu, w) for kernel in (compiled, reference))
     for one, other in zip(mine, printed, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
 
@@ -139,15 +142,13 @@ def test_a_weight_is_worth_that_many_presentations(w):
     """Over whole weights the frozen step is the product of the single ones."""
     for n in (0.0, 7.0, 1e3, 1e7):
         settings_ = level_settings(1.0, n)
-        alpha = reference.step_size(settings_, n, w) if n < 1e6 else None
+        alpha = step_size(settings_, n, w) if n < 1e6 else None
         d, rng = 3, np.random.default_rng(0)
-        divergence = get_divergence("squared_euclidean")
+        kernel = CompiledKernel(get_divergence("squared_euclidean"))
         X = rng.normal(size=(1, d))
         free = np.full(d, -np.inf), np.full(d, np.inf)
-        run = online.begin(
-            divergence, np.zeros((1, d)), np.ones(1), np.ones((1, d)), settings_, *free
-        )
-        online.learn([run], X, None, None, np.array([w]), 0, 1)
+        run = kernel.begin_level(np.zeros((1, d)), np.ones(1), np.ones((1, d)), settings_, *free)
+        kernel.learn([run], X, None, None, np.array([w]), 0, 1)
         moved = (run.state()["mu"] / X)[0, 0]  # with one codevector the step is alpha itself
         if alpha is not None:
             assert moved == pytest.approx(alpha, rel=1e-6)
@@ -159,9 +160,10 @@ def test_a_weight_is_worth_that_many_presentations(w):
 def test_a_codevector_without_weight_near_the_sample_does_no_harm():
     """The nearest codevector may have faded to nothing: associations stay finite."""
     mu = np.array([[0.0], [100.0]])
-    for kernel in (online, reference):
-        run = kernel.begin(
-            get_divergence("squared_euclidean"), mu, np.array([1e-305, 1.0]), np.ones((2, 1)),
+    for made in KERNELS:
+        kernel = made(get_divergence("squared_euclidean"))
+        run = kernel.begin_level(
+            mu, np.array([1e-305, 1.0]), np.ones((2, 1)),
             level_settings(1.0, 2), np.array([-np.inf]), np.array([np.inf]),
         )  # fmt: skip
         kernel.learn([run], np.zeros((5, 1)), None, None, None, 0, 5)
@@ -173,19 +175,18 @@ def test_a_codevector_without_weight_near_the_sample_does_no_harm():
 def test_data_far_from_the_origin_keeps_its_digits():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
-    divergence = get_divergence("squared_euclidean")
+    kernel = CompiledKernel(get_divergence("squared_euclidean"))
     results = []
     for offset in (0.0, 1e6):
         free = np.full(4, -np.inf), np.full(4, np.inf)
-        run = online.begin(
-            divergence,
+        run = kernel.begin_level(
             X[:6] + offset,
             np.full(6, 1 / 6),
             np.eye(6, 4) + 0.1,
             level_settings(0.5, 6),
             *free,
         )
-        online.learn([run], X + offset, None, None, None, 0, 400)
+        kernel.learn([run], X + offset, None, None, None, 0, 400)
         results.append(run.state()["mu"] - offset)
     np.testing.assert_allclose(results[0], results[1], atol=2e-8)
 
@@ -222,9 +223,9 @@ def test_at_temperature_zero_equally_near_codevectors_share_by_their_weights(nam
     log_weight = np.array([*np.log([0.3, 0.1, 0.2, 0.1, 0.3]), -np.inf])  # the last is impossible
     group = np.array([0, 1, 2, 3, 4, 5])
     X = np.ascontiguousarray(mu[:4])
-    for kernel in (online, reference):
-        shares, _, _ = kernel.associate(divergence, X, mu, log_weight, 0.0, group, 6)
+    for kernel in (made(divergence) for made in KERNELS):
+        shares, _, _ = kernel.associate(X, mu, log_weight, 0.0, group, 6)
         np.testing.assert_allclose(shares[0], [0.5, 0, 0, 0, 0.5, 0])
         np.testing.assert_array_equal(shares[1], [0, 1, 0, 0, 0, 0])
-        labels = kernel.assign(divergence, X, mu, log_weight, 0.0)
+        labels = kernel.assign(X, mu, log_weight, 0.0)
         np.testing.assert_array_equal(labels, [0, 1, 2, 3])

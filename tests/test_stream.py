@@ -85,7 +85,7 @@ def test_any_chunking_of_a_large_codebook_is_bit_identical(cuts):
 
 def test_the_look_ahead_kernel_follows_the_printed_rule():
     from annealed.divergences import get_divergence
-    from annealed.kernels import online, reference
+    from annealed.kernels import CompiledKernel, ReferenceKernel
 
     rng = np.random.default_rng(0)
     K, d, never = 40, 70, int(np.iinfo(np.int64).max)
@@ -97,14 +97,12 @@ def test_the_look_ahead_kernel_follows_the_printed_rule():
         "patience": 5,
     }  # fmt: skip
     states = []
-    for kernel in (online, reference):
+    for made in (CompiledKernel, ReferenceKernel):
         free = np.full(d, -np.inf), np.full(d, np.inf)
-        divergence = get_divergence("squared_euclidean")
-        run = kernel.begin(
-            divergence, X[:K] + 0.1, np.full(K, 1 / K), np.zeros((K, d)), settings_, *free
-        )
+        kernel = made(get_divergence("squared_euclidean"))
+        run = kernel.begin_level(X[:K] + 0.1, np.full(K, 1 / K), np.zeros((K, d)), settings_, *free)
         kernel.learn([run], X, None, None, w, 0, len(X))
-        states.append(kernel.read(divergence, run))
+        states.append(kernel.read(run))
     np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=0, atol=1e-7)
     np.testing.assert_allclose(states[0]["r"] * states[0]["g"], states[1]["r"], atol=1e-10)
     assert states[0]["streak"] == states[1]["streak"]

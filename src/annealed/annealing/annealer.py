@@ -208,7 +208,7 @@ class Annealer:
         widest = max(1 if state.book is None else len(state.book) for state in self.classes)
         end = min(end, begin + max(1, WORK_PER_CALL // (self.d * (widest + 8))))
         runs = [state.run for state in self.classes]
-        stop: int = self.classes[0].kernel.learn(runs, X, order, classes, weights, begin, end)
+        stop = self.classes[0].kernel.learn(runs, X, order, classes, weights, begin, end)
         self.close_levels()
         return stop
 

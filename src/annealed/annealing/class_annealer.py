@@ -19,6 +19,7 @@ from annealed.annealing.codebook import Codebook
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import SMALLEST_UNIT, Array, BregmanDivergence
 from annealed.kernels import kernel_for
+from annealed.kernels.protocol import LevelRun
 from annealed.path import Split
 
 NEVER = int(np.iinfo(np.int64).max)
@@ -61,7 +62,7 @@ class ClassAnnealer:
         self.splits: list[Split] = []
         self.next_node = 1
         self.book: Codebook | None = None  # as the current level began
-        self.run: Any = self._new_run()
+        self.run = self._new_run()
 
     def copy(self) -> ClassAnnealer:
         """A twin that shares what never changes (finished levels, splits)."""
@@ -72,13 +73,12 @@ class ClassAnnealer:
         twin.run.restore(self.run.state())
         return twin
 
-    def _new_run(self) -> Any:
+    def _new_run(self) -> LevelRun:
         if self.book is None:
-            return self.kernel.warm_up(self.divergence, self.d, self.warm_up)
-        return self.kernel.begin(
-            self.divergence, self.book.mu, self.book.rho, self.book.axis, self.run_settings,
-            self.low, self.high,
-        )  # fmt: skip
+            return self.kernel.begin_warm_up(self.d, self.warm_up)
+        return self.kernel.begin_level(
+            self.book.mu, self.book.rho, self.book.axis, self.run_settings, self.low, self.high
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -95,8 +95,7 @@ class ClassAnnealer:
 
     def read(self) -> dict[str, Any]:
         """State of the current run."""
-        state: dict[str, Any] = self.kernel.read(self.divergence, self.run)
-        return state
+        return self.kernel.read(self.run)
 
     @property
     def total_weight(self) -> float:
@@ -233,7 +232,7 @@ class ClassAnnealer:
     def _information(self, book: Codebook) -> float:
         """sum_i rho_i d(mu_i, mean): what the positions of the codevectors explain."""
         mean = np.clip(book.rho @ book.mu, self.low, self.high)[None, :]
-        return float(book.rho @ self.kernel.divergences(self.divergence, book.mu, mean)[:, 0])
+        return float(book.rho @ self.kernel.divergences(book.mu, mean)[:, 0])
 
     def _threshold(self, schedule: Schedule) -> float:
         return schedule.epsilon_n * (1.0 if schedule.paper else self.temperature)
@@ -241,7 +240,7 @@ class ClassAnnealer:
     def _pairs(self, book: Codebook, schedule: Schedule) -> Codebook:
         """Perturbed twins (2i, 2i + 1): one codevector again, or a split."""
         first = np.arange(0, len(book), 2)
-        distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
+        distance = self.kernel.divergences(book.mu, book.mu)
         critical = cold.pooled(book, first, first + 1, self.divergence).critical
         apart = np.flatnonzero(distance[first, first + 1] >= self._threshold(schedule))
         if self.temperature >= self.entered_at:  # above trace(H C) nothing is unstable
@@ -274,7 +273,7 @@ class ClassAnnealer:
         stranger = threshold if schedule.paper else 5 * threshold
         family = {child: split for split in self.splits for child in split.children}
         while len(book) > 1:
-            distance = self.kernel.divergences(self.divergence, book.mu, book.mu)
+            distance = self.kernel.divergences(book.mu, book.mu)
             distance = np.minimum(distance, distance.T)
             np.fill_diagonal(distance, np.inf)
             if distance.min() >= max(threshold, stranger):
@@ -382,7 +381,7 @@ class ClassAnnealer:
             while node not in place and node in mother:
                 node = mother[node]
             if node not in place:  # split and taken back: with the nearest
-                distance = self.kernel.divergences(self.divergence, book.mu[i : i + 1], before.mu)
+                distance = self.kernel.divergences(book.mu[i : i + 1], before.mu)
                 node = int(before.node[distance.argmin()])
             group.append(place[node])
         present, member = np.unique(group, return_inverse=True)

@@ -32,7 +32,7 @@ def cut_by_distortion(path: AnnealingPath, divergence: BregmanDivergence, K: int
         rows = np.array([mean[child] for child in alive])
         weight[split.parent], mean[split.parent] = share.sum(), share @ rows / share.sum()
         centre = mean[split.parent][None, :]
-        gain = share @ kernel_for(divergence).divergences(divergence, rows, centre)[:, 0]
+        gain = share @ kernel_for(divergence).divergences(rows, centre)[:, 0]
         if len(alive) == 2:
             saved[split.parent] = (float(gain), split.children)
         elif alive[0] in saved:  # the other side vanished: its sister stands for both
@@ -64,7 +64,7 @@ def harden(
     mu, distortion, passes = start.codevectors, np.inf, 0
     while passes < 300:
         passes += 1
-        mass, total, _, now = kernel.hard_sums(divergence, X, mu, weights)
+        mass, total, _, now = kernel.hard_sums(X, mu, weights)
         if not now < distortion:
             break
         distortion, used = now, mass > 0

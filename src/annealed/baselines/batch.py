@@ -276,7 +276,7 @@ class BatchAnnealer:
         """Join codevectors that are one at T; and the nodes whose split was taken back."""
         kernel, back = kernel_for(self.divergence), set()
         while len(book) > 1:
-            distance = kernel.divergences(self.divergence, book.mu, book.mu)
+            distance = kernel.divergences(book.mu, book.mu)
             np.fill_diagonal(distance, np.inf)
             i, j = sorted(int(k) for k in np.unravel_index(distance.argmin(), distance.shape))
             if distance.min() >= TOGETHER * T:
@@ -387,10 +387,7 @@ class _Data:
         K = len(book)
         with np.errstate(divide="ignore"):
             log_rho = np.log(book.rho)
-        result: tuple[Array, Array, Array] = self.kernel.associate(
-            self.divergence, self.X, book.mu, log_rho, T, np.arange(K), K
-        )
-        return result
+        return self.kernel.associate(self.X, book.mu, log_rho, T, np.arange(K), K)
 
     def means(self, q: Array, rho: Array) -> Array:
         return np.asarray(self.mean + (q.T @ self.centred) / rho[:, None])

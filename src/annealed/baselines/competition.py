@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import kernel_for
+from annealed.kernels.protocol import WinnerRun
 
 Integers = NDArray[np.int64]
 # Multiplications per call of the kernel, so that Ctrl-C is heard in time.
@@ -66,7 +67,7 @@ class Competition:
         self.weight = 0.0  # of the rows that starts were made from,
         self.mean: Array | None = None  # their mean,
         self.spread = 0.0  # and their mean divergence from the nearest start of their class
-        self.run: Any = None
+        self.run: WinnerRun | None = None  # once a class has started
         self._provisional: tuple[Array, NDArray[np.int32]] | None = None
 
     # -- copies --------------------------------------------------------------------------------
@@ -115,6 +116,7 @@ class Competition:
             rows = present[classes[present] == c]
             w = np.ones(len(rows)) if weights is None else weights[rows]
             self._enter(c, np.asarray(X[rows], dtype=float), w)
+        assert self.run is not None
         before, seen = 0.0, 0.0
         for _ in range(passes):
             self._present(X, rng.permutation(present), classes, weights)
@@ -169,11 +171,12 @@ class Competition:
         rows = len(X) if order is None else len(order)
         if not rows:
             return
+        assert self.run is not None
         order = None if order is None else np.ascontiguousarray(order)
         at_once = max(1, WORK_PER_CALL // (X.shape[1] * (len(self.label) + 8)))
         for begin in range(0, rows, at_once):
             end = min(begin + at_once, rows)
-            self.kernel.compete(self.run, X, order, classes, weights, begin, end)
+            self.run.learn(X, order, classes, weights, begin, end)
 
     # -- starting ------------------------------------------------------------------------------
 
@@ -184,7 +187,7 @@ class Competition:
         self.mean = mean if self.mean is None else self.mean + share * (mean - self.mean)
         low, high = self.divergence.bounds(self.mean)
         mu = np.clip(self._start(c, rows, w), low, high)
-        nearest = self.kernel.divergences(self.divergence, rows, mu).min(axis=1)
+        nearest = self.kernel.divergences(rows, mu).min(axis=1)
         self.spread += share * (float(np.average(nearest, weights=w)) - self.spread)
         self.weight += float(w.sum())
         before = None if self.run is None else self.read()
@@ -198,7 +201,7 @@ class Competition:
             numbers = ("count", "seen", "distortion", "errors")
             self.run.restore(state | {name: before[name] for name in numbers})
 
-    def _new_run(self) -> Any:
+    def _new_run(self) -> WinnerRun:
         a, b = self.terms.alpha
         assert self.mean is not None
         settings = {
@@ -210,9 +213,7 @@ class Competition:
             "scale": self.spread,
         }
         low, high = self.divergence.bounds(self.mean)
-        return self.kernel.begin_winner(
-            self.divergence, self.start, self.label, settings, low, high
-        )
+        return self.kernel.begin_winner(self.start, self.label, settings, low, high)
 
     def _start(self, c: int, rows: Array, w: Array) -> Array:
         if self.terms.given is not None:
@@ -227,8 +228,8 @@ class Competition:
 
     def read(self) -> dict[str, Any]:
         """State of the run, in the coordinates of the data."""
-        state: dict[str, Any] = self.kernel.read(self.divergence, self.run)
-        return state
+        assert self.run is not None
+        return self.kernel.read(self.run)
 
     def codebook(self) -> tuple[Array, NDArray[np.int32]]:
         """Codevectors and their classes; a class that waits stands where it would start now."""
@@ -279,7 +280,7 @@ def _spread_out(
     chosen = [int(rng.choice(len(rows), p=w / w.sum()))]
     nearest = np.full(len(rows), np.inf)
     while True:
-        to_last = kernel.divergences(divergence, rows, inside[chosen[-1]][None, :])[:, 0]
+        to_last = kernel.divergences(rows, inside[chosen[-1]][None, :])[:, 0]
         nearest = np.minimum(nearest, to_last)
         nearest[(inside == inside[chosen[-1]]).all(axis=1)] = 0.0
         mass = nearest * w
@@ -294,7 +295,7 @@ def _hard(divergence: BregmanDivergence, rows: Array, w: Array, mu: Array) -> Ar
     low, high = divergence.bounds(np.average(rows, axis=0, weights=w))
     for _ in range(ROUNDS):
         mu = np.clip(mu, low, high)
-        mass, total, _, distortion = kernel.hard_sums(divergence, rows, mu, w)
+        mass, total, _, distortion = kernel.hard_sums(rows, mu, w)
         if not distortion < before:
             break
         before, used = distortion, mass > 0

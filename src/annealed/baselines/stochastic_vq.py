@@ -271,16 +271,13 @@ default="k-means++"
         rows = self._rows_to_read(X)
         weights = checked_weights(sample_weight, len(rows))
         divergence = self._fitted_divergence
-        d = kernel_for(divergence).divergences(divergence, rows, self.codevectors_)
+        d = kernel_for(divergence).divergences(rows, self.codevectors_)
         return -float(np.average(d.min(axis=1), weights=weights))
 
 
 def nearest(divergence: BregmanDivergence, rows: NDArray[Any], mu: Array) -> NDArray[np.int64]:
     """Index of the nearest codevector of every row."""
-    labels: NDArray[np.int64] = kernel_for(divergence).assign(
-        divergence, rows, mu, np.zeros(len(mu)), 0.0
-    )
-    return labels
+    return kernel_for(divergence).assign(rows, mu, np.zeros(len(mu)), 0.0)
 
 
 def checked_places(name: str, divergence: BregmanDivergence, init: ArrayLike, d: int) -> Array:

@@ -371,9 +371,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     def _new_fast_path(self) -> FastPath:
         annealer, tuner = self._learner.annealer, self._learner.tuner
-        sample_format = kernel_for(annealer.divergence).sample_format(
-            annealer.divergence, self._sample_keys()
-        )
+        sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
         racing = tuner is not None and (tuner.race is not None or tuner.is_due(annealer))
         if sample_format is None or self._learner.watch is not None or racing:
             return FastPath(annealer)
@@ -536,11 +534,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every codevector, features weighed by their relevances."""
         rows, tuned = self._rows_to_read(X), self._learner.tuned()
-        divergence, level = self._fitted_divergence, self._learner.level()
-        result: Array = kernel_for(divergence).divergences(
-            divergence, rows, level.codevectors, None if tuned is None else tuned.relevances
+        return kernel_for(self._fitted_divergence).divergences(
+            rows, self._learner.level().codevectors, None if tuned is None else tuned.relevances
         )
-        return result
 
     @consistent
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -570,10 +566,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         others the constant has no closed form and is left out: compare samples, not models.
         """
         rows, learner = self._rows_to_read(X), self._learner
-        level, divergence = learner.annealed_level(), learner.divergence
+        level = learner.annealed_level()
         log_weight = as_annealed(level, learner.log_prior(self._settings())).bias
-        log_total = kernel_for(divergence).associate(
-            divergence, rows, level.codevectors, log_weight, level.temperature, level.classes,
+        log_total = kernel_for(learner.divergence).associate(
+            rows, level.codevectors, log_weight, level.temperature, level.classes,
             len(learner.labels),
         )[1]  # fmt: skip
         return self._log_density(log_total, level.temperature)

@@ -60,11 +60,10 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         return np.nan if self.persistence_ is None else self.persistence_.margin
 
     def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        divergence, model = self._fitted_divergence, self._model
-        labels: NDArray[np.int64] = kernel_for(divergence).assign(
-            divergence, rows, model.codevectors, log_weight(model), model.temperature
+        model = self._model
+        return kernel_for(self._fitted_divergence).assign(
+            rows, model.codevectors, log_weight(model), model.temperature
         )
-        return labels
 
     @consistent
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -105,12 +104,10 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     def _associate(
         self, rows: NDArray[Any], model: Level, group: NDArray[np.int64], T: float | None = None
     ) -> tuple[Array, Array, Array]:
-        divergence = self._fitted_divergence
         T = model.temperature if T is None else T
-        result: tuple[Array, Array, Array] = kernel_for(divergence).associate(
-            divergence, rows, model.codevectors, log_weight(model), T, group, int(group.max()) + 1
+        return kernel_for(self._fitted_divergence).associate(
+            rows, model.codevectors, log_weight(model), T, group, int(group.max()) + 1
         )
-        return result
 
 
 def log_weight(model: Level) -> Array:
@@ -381,9 +378,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
 
     def _new_fast_path(self) -> FastPath:
         annealer = self._learner.annealer
-        sample_format = kernel_for(annealer.divergence).sample_format(
-            annealer.divergence, self._sample_keys()
-        )
+        sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
         if sample_format is None or self._learner.watch is not None:
             return FastPath(annealer)
         return FastPath(annealer, sample_format, [annealer.classes[0].run])

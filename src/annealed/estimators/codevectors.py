@@ -137,9 +137,7 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every codevector, shape (n_samples, K)."""
         rows = self._rows_to_read(X)
-        divergence = self._fitted_divergence
-        result: Array = kernel_for(divergence).divergences(divergence, rows, self.codevectors_)
-        return result
+        return kernel_for(self._fitted_divergence).divergences(rows, self.codevectors_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -265,8 +265,7 @@ class ClusterLearner(Learner[Settings]):
         return self.annealer.model()
 
     def _losses(self, model: Level, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
-        divergence = self.divergence
-        distances = kernel_for(divergence).divergences(divergence, rows, model.codevectors)
+        distances = kernel_for(self.divergence).divergences(rows, model.codevectors)
         return np.asarray(distances.min(axis=1))
 
     def _comparable(self, before: Level, after: Level) -> bool:

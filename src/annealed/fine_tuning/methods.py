@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from annealed.divergences import Array, BregmanDivergence, Geometry, KullbackLeibler
 from annealed.fine_tuning.model import Classes, Fits, Integers, TunedModel
 from annealed.kernels import kernel_for
+from annealed.kernels.protocol import Run, SoftRun, WinnerRun
 
 # Samples per step, and its length in units of each parameter's spread (see docs/notation.md).
 BATCH = 16
@@ -64,7 +65,7 @@ class Tuning(ABC):
         self.run = self._new_run()
 
     @abstractmethod
-    def _new_run(self) -> Any:
+    def _new_run(self) -> Run:
         """The kernel's side of it, before the first sample."""
 
     @property
@@ -135,7 +136,9 @@ class Tuning(ABC):
 class SoftTuning(Tuning):
     """Soft LVQ."""
 
-    def _new_run(self) -> Any:
+    run: SoftRun
+
+    def _new_run(self) -> SoftRun:
         start, level = self.start, self.start.level
         sharpness = np.ones(level.n_codevectors) if start.sharpness is None else start.sharpness
         relevances = (
@@ -149,8 +152,8 @@ class SoftTuning(Tuning):
             "T": level.temperature,
             "recent": 4 / self.window,
         }
-        return self.kernel.begin_soft(
-            self.divergence, level.codevectors, start.bias, np.log(sharpness), np.log(relevances),
+        return self.kernel.begin_soft_lvq(
+            level.codevectors, start.bias, np.log(sharpness), np.log(relevances),
             np.searchsorted(level.classes, np.arange(self.n_classes + 1)),
             self.geometry.unit, settings, self.geometry.low, self.geometry.high,
         )  # fmt: skip
@@ -165,32 +168,29 @@ class SoftTuning(Tuning):
         end: int,
         answer: bool,
     ) -> Array:
-        result: Array = self.kernel.learn_soft(
-            self.run, X, order, classes, weights, begin, end, answer
-        )
-        return result
+        return self.run.learn(X, order, classes, weights, begin, end, answer)
 
     @property
     def steps(self) -> int:
-        return int(self.run.updates)
+        return self.run.updates
 
     def answers(self, X: NDArray[Any]) -> Array:
         # What `model` would say, sooner.
         if self.run.updates == 0:
             return self.start.posterior(self.divergence, X, self.n_classes)
-        state = self.kernel.read_soft(self.divergence, self.run)
+        state = self.kernel.read(self.run)
         relevances = np.exp(state["relevance"]) if self.fits.relevances else None
         level = self.start.level
-        posterior: Array = self.kernel.associate(
-            self.divergence, X, state["mu"], state["bias"], level.temperature, level.classes,
+        posterior, _, _ = self.kernel.associate(
+            X, state["mu"], state["bias"], level.temperature, level.classes,
             self.n_classes, np.exp(state["sharpness"]), relevances,
-        )[0]  # fmt: skip
+        )  # fmt: skip
         return posterior
 
     def model(self) -> TunedModel:
         if self.run.updates == 0:
             return self.start
-        state = self.kernel.read_soft(self.divergence, self.run)
+        state = self.kernel.read(self.run)
         old = self.start.level
         mu, bias, log_beta = state["mu"], state["bias"], state["sharpness"]  # beta in units of 1/T
         relevances = None
@@ -219,11 +219,12 @@ class SoftTuning(Tuning):
 class WinnerTuning(Tuning):
     """LVQ1 or GLVQ: codevectors move, their weights and temperature stay."""
 
+    run: WinnerRun
     rule = "lvq1"
     # alpha(v) = 1/(20 + v/10), v the updates of the codevector itself: no jump at the start.
     alpha = 20.0, 0.1
 
-    def _new_run(self) -> Any:
+    def _new_run(self) -> WinnerRun:
         level = self.start.level
         settings = {
             "rule": self.rule,
@@ -234,13 +235,13 @@ class WinnerTuning(Tuning):
             "scale": level.temperature,
         }
         return self.kernel.begin_winner(
-            self.divergence, level.codevectors, level.classes.astype(np.int32), settings,
+            level.codevectors, level.classes.astype(np.int32), settings,
             self.geometry.low, self.geometry.high,
         )  # fmt: skip
 
     @property
     def steps(self) -> int:
-        return int(self.run.count) // BATCH
+        return self.run.count // BATCH
 
     def _learn(
         self,
@@ -253,19 +254,19 @@ class WinnerTuning(Tuning):
         answer: bool,
     ) -> Array:
         if not answer:
-            self.kernel.compete(self.run, X, order, classes, weights, begin, end)
+            self.run.learn(X, order, classes, weights, begin, end)
             return np.empty((0, self.n_classes))
         replies = np.empty((end - begin, self.n_classes))
         for k in range(begin, end):
             row = k if order is None else int(order[k])
             replies[k - begin] = self.answers(X[row : row + 1])[0]
-            self.kernel.compete(self.run, X, order, classes, weights, k, k + 1)
+            self.run.learn(X, order, classes, weights, k, k + 1)
         return replies
 
     def model(self) -> TunedModel:
         if self.run.count == 0:
             return self.start
-        mu = self.kernel.read(self.divergence, self.run)["mu"]
+        mu = self.kernel.read(self.run)["mu"]
         return replace(self.start, level=replace(self.start.level, codevectors=mu))
 
 

@@ -44,10 +44,10 @@ class TunedModel:
     def posterior(self, divergence: BregmanDivergence, X: NDArray[Any], classes: int) -> Array:
         """p(c|x) of every row, in the numbering of the level's classes."""
         level = self.level
-        posterior: Array = kernel_for(divergence).associate(
-            divergence, X, level.codevectors, self.bias, level.temperature, level.classes, classes,
+        posterior, _, _ = kernel_for(divergence).associate(
+            X, level.codevectors, self.bias, level.temperature, level.classes, classes,
             self.sharpness, self.relevances,
-        )[0]  # fmt: skip
+        )  # fmt: skip
         # Rounding may leave a sure class at 1 + 4e-16, which metrics refuse.
         return np.minimum(calibrated(posterior, self.calibration), 1.0)
 
@@ -75,9 +75,8 @@ def tempered(
     """
     level = model.level
     loss = kernel_for(divergence).losses(
-        divergence, X, classes, level.codevectors, model.bias, level.temperature, level.classes,
-        FACTORS,
-    )  # fmt: skip
+        X, classes, level.codevectors, model.bias, level.temperature, level.classes, FACTORS
+    )
     # Where rows are told apart without doubt the loss falls for ever: the hottest that is as good.
     factor = float(FACTORS[int(np.argmax(loss <= np.nanmin(loss) + 1))])
     return replace(model, level=replace(level, temperature=level.temperature / factor))

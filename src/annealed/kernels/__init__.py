@@ -1,22 +1,25 @@
 """Kernels: what happens to a codebook when samples arrive, and what it says about samples.
 
-A kernel is a module with ``begin``/``learn`` (a level advances in place, sample by sample) and
-``associate`` (and its cheaper relatives, which only read); ``begin_winner``/``compete`` do for
-winner-takes-all learning what the first two do for a level. `online` is the compiled one,
-`reference` the NumPy one that also runs divergences made by users.
+`protocol` says what a kernel is. `compiled` is the C++ one, for the divergences that are built in;
+`reference` the NumPy one, for any.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from annealed.divergences import BregmanDivergence
-from annealed.kernels import online, reference
+from annealed.kernels.compiled import CompiledKernel
+from annealed.kernels.protocol import Kernel
+from annealed.kernels.reference import ReferenceKernel
 
 
-def kernel_for(divergence: BregmanDivergence) -> ModuleType:
-    """The compiled kernel where the divergence is compiled, otherwise the NumPy one."""
-    return reference if divergence.kernel is None else online
+def kernel_for(divergence: BregmanDivergence) -> Kernel:
+    """The compiled kernel where the divergence is compiled, otherwise the NumPy one.
+
+    Making one takes no time worth mentioning: whoever needs it now and then need not keep it.
+    """
+    if divergence.kernel is None:
+        return ReferenceKernel(divergence)
+    return CompiledKernel(divergence)
 
 
-__all__ = ["kernel_for", "online", "reference"]
+__all__ = ["CompiledKernel", "Kernel", "ReferenceKernel", "kernel_for"]

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.kernels.online import running_standardise
-from annealed.kernels.running import learn_row, spread, standardised
+from annealed.kernels.compiled import running_standardise
 from annealed.tables.categories import Categories
 from annealed.tables.columns import (
     KINDS,
@@ -32,6 +31,7 @@ from annealed.tables.columns import (
     short_list,
     text_of_cell,
 )
+from annealed.tables.running import learn_row, spread, standardised
 from annealed.tables.state import read_state
 
 

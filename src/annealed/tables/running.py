@@ -1,4 +1,7 @@
-"""Means and spreads that follow a stream: after every row, whatever calls cut it into."""
+"""Means and spreads that follow a stream: after every row, whatever calls cut it into.
+
+cpp/running.hpp learns and standardises many rows at once, with the same bits.
+"""
 
 from __future__ import annotations
 

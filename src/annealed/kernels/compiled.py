@@ -1,0 +1,243 @@
+"""The compiled kernel: the formulas of `annealed.kernels.reference`, in C++.
+
+It is built twice, for any x86-64-v2 machine and for those with AVX2 and FMA; the faster one that
+this machine can run is chosen here, once, at import. Whatever learns or reads many rows releases
+the GIL.
+
+A Mahalanobis divergence (x - mu)' L L' (x - mu) is the squared Euclidean one of x L. Codevectors
+cross into those coordinates when a run begins and come back when it is read; rows are transformed
+as they are read.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from annealed.divergences import LARGEST, Array, BregmanDivergence
+from annealed.kernels.protocol import (
+    ClassIndices,
+    Integers,
+    Kernel,
+    LevelRun,
+    Rows,
+    Run,
+    SampleFormat,
+    Settings,
+    SoftRun,
+    State,
+    WinnerRun,
+)
+
+
+def _fastest_core() -> ModuleType:
+    baseline = importlib.import_module("annealed.kernels._core_baseline")
+    if not baseline.cpu_has_avx2():
+        return baseline
+    return importlib.import_module("annealed.kernels._core_avx2")
+
+
+core = _fastest_core()
+_learn: Callable[..., int] = core.learn
+_warm_up: Callable[..., LevelRun] = core.WarmUp
+_sample_format: Callable[..., SampleFormat] = core.SampleFormat
+_running_standardise: Callable[..., Array] = core.running_standardise
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """What the core has for one divergence; the types of what it returns stand here."""
+
+    level: Callable[..., LevelRun]
+    soft_lvq: Callable[..., SoftRun]
+    winner: Callable[..., WinnerRun]
+    evidence: Callable[..., Array | None]
+    divergences: Callable[..., Array]
+    assign: Callable[..., Integers]
+    associate: Callable[..., tuple[Array, Array, Array]]
+    losses: Callable[..., Array]
+    hard_sums: Callable[..., tuple[Array, Array, Integers, float]]
+
+
+def _compiled(class_name: str, suffix: str) -> _Compiled:
+    level = getattr(core, f"{class_name}Level")
+    return _Compiled(
+        level=level,
+        soft_lvq=getattr(core, f"{class_name}SoftLVQ"),
+        winner=getattr(core, f"{class_name}Winner"),
+        evidence=level.evidence,
+        divergences=getattr(core, f"divergences_{suffix}"),
+        assign=getattr(core, f"assign_{suffix}"),
+        associate=getattr(core, f"associate_{suffix}"),
+        losses=getattr(core, f"losses_{suffix}"),
+        hard_sums=getattr(core, f"hard_sums_{suffix}"),
+    )
+
+
+_COMPILED = {
+    "squared_euclidean": _compiled("SquaredEuclidean", "squared_euclidean"),
+    "i_divergence": _compiled("IDivergence", "i_divergence"),
+    "itakura_saito": _compiled("ItakuraSaito", "itakura_saito"),
+    "logistic": _compiled("Logistic", "logistic"),
+}
+
+
+class CompiledKernel(Kernel):
+    """The C++ kernel of a built-in divergence.
+
+    Parameters
+    ----------
+    divergence : BregmanDivergence
+        One with a ``kernel``.
+    """
+
+    def __init__(self, divergence: BregmanDivergence) -> None:
+        if divergence.kernel is None:
+            raise ValueError(f"{divergence!r} is not compiled: ReferenceKernel runs it")
+        self.divergence = divergence
+        self._compiled = _COMPILED[divergence.kernel]
+
+    def _embed(self, rows: Array) -> Array:
+        matrix = self.divergence.matrix
+        inside = rows if matrix is None else rows @ matrix
+        return np.ascontiguousarray(inside, dtype=float)
+
+    def _back(self, rows: Array) -> Array:
+        matrix = self.divergence.matrix
+        if matrix is None:
+            return rows
+        return np.ascontiguousarray(np.linalg.solve(matrix.T, rows.T).T)
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def begin_warm_up(self, d: int, at_least: int) -> LevelRun:
+        return _warm_up(d, at_least, self.divergence.matrix)
+
+    def begin_level(
+        self, mu: Array, rho: Array, axis: Array, settings: Settings, low: Array, high: Array
+    ) -> LevelRun:
+        return self._compiled.level(
+            self._embed(mu), np.ascontiguousarray(rho, dtype=float), self._embed(axis), settings,
+            low, high, self.divergence.matrix,
+        )  # fmt: skip
+
+    def begin_soft_lvq(
+        self,
+        mu: Array,
+        bias: Array,
+        sharpness: Array,
+        relevance: Array,
+        first_of: Integers,
+        unit: Array,
+        settings: Settings,
+        low: Array,
+        high: Array,
+    ) -> SoftRun:
+        return self._compiled.soft_lvq(
+            self._embed(mu), bias, sharpness, relevance, first_of, unit, settings, low, high,
+            self.divergence.matrix,
+        )  # fmt: skip
+
+    def begin_winner(
+        self, mu: Array, classes: ClassIndices, settings: Settings, low: Array, high: Array
+    ) -> WinnerRun:
+        return self._compiled.winner(
+            self._embed(mu),
+            np.ascontiguousarray(classes, dtype=np.int32),
+            settings,
+            self.divergence.simplex,
+            np.ascontiguousarray(low, dtype=float),
+            np.ascontiguousarray(high, dtype=float),
+            self.divergence.matrix,
+        )
+
+    def learn(
+        self,
+        runs: Sequence[LevelRun],
+        X: Rows,
+        order: Integers | None,
+        classes: ClassIndices | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+    ) -> int:
+        return _learn(runs, X, order, classes, weights, begin, end)
+
+    def read(self, run: Run) -> State:
+        state = run.read()
+        for name in ("mu", "axis", "turned", "mean", "last"):
+            if name in state:
+                state[name] = self._back(state[name])
+        return state
+
+    # -- one sample at a time ------------------------------------------------------------------
+
+    def sample_format(self, keys: tuple[Any, ...] | None) -> SampleFormat | None:
+        if self.divergence.simplex:
+            return None
+        low, high = max(self.divergence.low, -LARGEST), min(self.divergence.high, LARGEST)
+        return _sample_format(keys, low, high)
+
+    def evidence(
+        self, runs: Sequence[LevelRun], x: Any, sample_format: SampleFormat, T: float
+    ) -> Array | None:
+        return self._compiled.evidence(runs, x, sample_format, T)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def divergences(self, X: Rows, mu: Array, relevance: Array | None = None) -> Array:
+        return self._compiled.divergences(X, self._embed(mu), relevance, self.divergence.matrix)
+
+    def assign(self, X: Rows, mu: Array, log_weight: Array, T: float) -> Integers:
+        return self._compiled.assign(X, self._embed(mu), log_weight, T, self.divergence.matrix)
+
+    def associate(
+        self,
+        X: Rows,
+        mu: Array,
+        log_weight: Array,
+        T: float,
+        group: Integers,
+        groups: int,
+        sharpness: Array | None = None,
+        relevance: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
+        return self._compiled.associate(
+            X, self._embed(mu), log_weight, T, group, groups, sharpness, relevance,
+            self.divergence.matrix,
+        )  # fmt: skip
+
+    def losses(
+        self,
+        X: Rows,
+        classes: ClassIndices,
+        mu: Array,
+        log_weight: Array,
+        T: float,
+        group: Integers,
+        factors: Array,
+    ) -> Array:
+        return self._compiled.losses(
+            X, classes, self._embed(mu), log_weight, T, group, factors, self.divergence.matrix
+        )
+
+    def hard_sums(
+        self, X: Rows, mu: Array, weights: Array | None
+    ) -> tuple[Array, Array, Integers, float]:
+        weight, total, labels, distortion = self._compiled.hard_sums(
+            X, self._embed(mu), weights, self.divergence.matrix
+        )
+        return weight, self._back(total), labels, distortion
+
+
+def running_standardise(X: Array, count: Array, mean: Array, m2: Array, fill: Array) -> Array:
+    """Learn rows one by one and standardise each by what is then known (cpp/running.hpp).
+
+    IN/OUT: ``count``, ``mean``, ``m2``.
+    """
+    return _running_standardise(X, count, mean, m2, fill)

@@ -1,0 +1,287 @@
+"""What a kernel is: an engine made for one divergence, and the runs it hands out.
+
+A kernel reads (`Kernel.divergences`, `Kernel.associate` and their relatives) and begins runs, which
+hold codevectors and move them in place as samples come. A run is begun with everything that decides
+it; ``state`` and ``restore`` carry what it has learnt to another run begun in the same way.
+
+Rows come as ``X, order, classes, weights, begin, end``: those ``order[k]`` of X (without order, k)
+for k from ``begin`` to before ``end``. A row of weight 0 is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NewType, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.divergences import Array, BregmanDivergence
+
+Rows = NDArray[Any]  # float32 or float64
+Integers = NDArray[np.int64]
+ClassIndices = NDArray[np.int32]
+Settings = dict[str, Any]
+State = dict[str, Any]
+# What a sample must be for a run to take it as it comes; only a kernel looks into it.
+SampleFormat = NewType("SampleFormat", object)
+
+
+class Run(Protocol):
+    """What every run has."""
+
+    def state(self) -> State:
+        """All of its state as arrays and numbers, in the coordinates of the kernel."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Go on from such a state; ValueError if it is that of another shape."""
+        ...
+
+    def read(self) -> State:
+        """State once samples that are pending are learnt, in coordinates that `Kernel.read` knows.
+
+        The run itself stays as it is.
+        """
+        ...
+
+
+class LevelRun(Run, Protocol):
+    """One class at one temperature, or warming up for its first; learns by `Kernel.learn`."""
+
+    @property
+    def count(self) -> int:
+        """Samples learnt."""
+        ...
+
+    @property
+    def seen(self) -> float:
+        """Their weight."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether the level has converged, or the warm-up has seen enough."""
+        ...
+
+    def feed(self, x: Any, sample_format: SampleFormat, w: float, /) -> bool:
+        """Learn one sample; False, and nothing learnt, if it is out of the ordinary."""
+        ...
+
+    def associations(self, x: Any, sample_format: SampleFormat, /) -> Array | None:
+        """p(mu_i|x) of one sample; None if it is out of the ordinary or the run cannot say."""
+        ...
+
+
+class SoftRun(Run, Protocol):
+    """Soft LVQ (cpp/soft_lvq.hpp)."""
+
+    @property
+    def updates(self) -> int:
+        """Steps taken, of a batch of samples each."""
+        ...
+
+    def learn(
+        self,
+        X: Rows,
+        order: Integers | None,
+        classes: ClassIndices,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        answer: bool = False,
+    ) -> Array:
+        """Learn rows begin..end; if asked, p(c|x) of each before it was learnt."""
+        ...
+
+    def feed(self, x: Any, sample_format: SampleFormat, y: int, w: float, /) -> bool:
+        """Learn one sample of class y; False, and nothing learnt, if it is out of the ordinary."""
+        ...
+
+    def answer(self, x: Any, sample_format: SampleFormat, group: Integers, /) -> Array | None:
+        """p(c|x) of one sample, codevectors in these groups; None if out of the ordinary."""
+        ...
+
+
+class WinnerRun(Run, Protocol):
+    """Winner takes all: stochastic vector quantization, LVQ1 and GLVQ (cpp/winner.hpp)."""
+
+    @property
+    def count(self) -> int:
+        """Samples learnt."""
+        ...
+
+    @property
+    def seen(self) -> float:
+        """Their weight."""
+        ...
+
+    @property
+    def distortion(self) -> float:
+        """Sum of w d(x, nearest), each before it was learnt."""
+        ...
+
+    @property
+    def errors(self) -> float:
+        """Weight of the samples whose nearest codevector, before, was of another class."""
+        ...
+
+    def learn(
+        self,
+        X: Rows,
+        order: Integers | None,
+        classes: ClassIndices | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+    ) -> None:
+        """Learn rows begin..end."""
+        ...
+
+
+class Kernel(Protocol):
+    """An engine for one divergence."""
+
+    divergence: BregmanDivergence
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def begin_warm_up(self, d: int, at_least: int) -> LevelRun:
+        """Measure the mean and the variances of a class, until ``at_least`` samples have come."""
+        ...
+
+    def begin_level(
+        self, mu: Array, rho: Array, axis: Array, settings: Settings, low: Array, high: Array
+    ) -> LevelRun:
+        """A level from codevectors, their weights and their split axes.
+
+        ``settings`` are those of LevelSettings (cpp/level.hpp) and "n", the presentations the
+        codevectors are taken to have had.
+        """
+        ...
+
+    def begin_soft_lvq(
+        self,
+        mu: Array,
+        bias: Array,
+        sharpness: Array,
+        relevance: Array,
+        first_of: Integers,
+        unit: Array,
+        settings: Settings,
+        low: Array,
+        high: Array,
+    ) -> SoftRun:
+        """Soft LVQ from codevectors sorted by class.
+
+        ``sharpness`` is log T/T_i, T the unit of temperatures in ``settings``: data twice as large
+        is then learnt with the same bits. ``relevance`` is log lambda_j; codevectors of class c
+        are those from ``first_of[c]`` to ``first_of[c + 1]``; ``unit`` is the length of a unit step
+        in the dual variable, in the kernel's coordinates. A Mahalanobis divergence has no bounds to
+        keep. `read` gives the average of the iterates, with which to predict: "mu", "bias",
+        "sharpness" and "relevance".
+        """
+        ...
+
+    def begin_winner(
+        self, mu: Array, classes: ClassIndices, settings: Settings, low: Array, high: Array
+    ) -> WinnerRun:
+        """Winner takes all from codevectors and the class index of each.
+
+        ``settings``: "rule" ("vq", "lvq1", "glvq"), "a", "b" and "alpha_min" of the step
+        alpha(v) = 1/(a + b v), "n", the updates every codevector is taken to have had (the larger,
+        the less it moves), and "scale", a divergence typical of the data (only "glvq" looks at it).
+        `read` gives "mu", the "updates" v_i, and the numbers of `WinnerRun`.
+        """
+        ...
+
+    def learn(
+        self,
+        runs: Sequence[LevelRun],
+        X: Rows,
+        order: Integers | None,
+        classes: ClassIndices | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+    ) -> int:
+        """Present rows begin..end until one completes its class's run; how far it came.
+
+        There is one run for each class.
+        """
+        ...
+
+    def read(self, run: Run) -> State:
+        """State of a run with all its samples learnt, in the coordinates of the data.
+
+        The squared deviations of a warm-up stay in those of the kernel, where a Mahalanobis
+        divergence has no cross terms.
+        """
+        ...
+
+    # -- one sample at a time ------------------------------------------------------------------
+
+    def sample_format(self, keys: tuple[Any, ...] | None) -> SampleFormat | None:
+        """What a sample must be to be taken as it comes; None if each has to be looked at.
+
+        ``keys`` are those of dicts, in the order of the features; None for sequences.
+        """
+        ...
+
+    def evidence(
+        self, runs: Sequence[LevelRun], x: Any, sample_format: SampleFormat, T: float
+    ) -> Array | None:
+        """log sum_i rho_i exp(-d(x, mu_i)/T) of one sample for each of several levels.
+
+        None if the sample is out of the ordinary or a run cannot say.
+        """
+        ...
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def divergences(self, X: Rows, mu: Array, relevance: Array | None = None) -> Array:
+        """d(x, mu) for every row and codevector, features weighed by their relevance."""
+        ...
+
+    def assign(self, X: Rows, mu: Array, log_weight: Array, T: float) -> Integers:
+        """Index of the codevector with the largest weight exp(-d/T) for every row.
+
+        At T = 0 it is the nearest.
+        """
+        ...
+
+    def associate(
+        self,
+        X: Rows,
+        mu: Array,
+        log_weight: Array,
+        T: float,
+        group: Integers,
+        groups: int,
+        sharpness: Array | None = None,
+        relevance: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Per row: posterior of every group, log sum weight exp(-d/T_i), expected divergence.
+
+        T_i is T, or T/sharpness_i where that is given.
+        """
+        ...
+
+    def losses(
+        self,
+        X: Rows,
+        classes: ClassIndices,
+        mu: Array,
+        log_weight: Array,
+        T: float,
+        group: Integers,
+        factors: Array,
+    ) -> Array:
+        """The sum over rows of -log p(own class|x) at each of the temperatures T/factor."""
+        ...
+
+    def hard_sums(
+        self, X: Rows, mu: Array, weights: Array | None
+    ) -> tuple[Array, Array, Integers, float]:
+        """One pass of hard clustering: weights, sums, labels, total divergence."""
+        ...
