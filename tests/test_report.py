@@ -182,13 +182,13 @@ def test_cutting_the_tree_at_a_level_meets_its_codevectors(request, name, iris):
 
     for before, shown in pairwise([None, *contents.levels]):
         T = shown.temperature
-        met = [twig for twig in contents.twigs if twig.end <= T <= twig.start]
-        assert sorted(twig.node for twig in met) == sorted(shown.nodes)
-        new = [twig for twig in met if before is None or twig.node not in before.nodes]
-        for twig in new:
-            i = shown.nodes.index(twig.node)
+        met = [line for line in contents.lines if line.end <= T <= line.start]
+        assert sorted(line.node for line in met) == sorted(shown.nodes)
+        new = [line for line in met if before is None or line.node not in before.nodes]
+        for line in new:
+            i = shown.nodes.index(line.node)
             parent = int(model_path(model)[contents.levels.index(shown)].parents[i])
-            assert twig.origin == (None if before is None else before.nodes[parent])
+            assert line.origin == (None if before is None else before.nodes[parent])
 
 
 def test_colours_are_the_clusters_in_use(clustering, iris):

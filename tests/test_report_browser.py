@@ -161,7 +161,7 @@ ALL_FIGURES = """() => {
   for (let k = 0; k <= slider.max; k++) {
     slider.value = k;
     slider.dispatchEvent(new Event('input'));
-    const row = { dots: document.querySelectorAll('#course-over circle.live').length,
+    const row = { dots: document.querySelectorAll('#annealing-over circle.live').length,
                   options: document.querySelectorAll('#picker option').length - 1 };
     for (const one of document.querySelectorAll('.figures dd'))
       row[one.id.slice(2)] = one.innerText;
@@ -273,11 +273,11 @@ def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
         arg=coldest.n_codevectors,
     )
     cut = page.evaluate(
-        "[...document.querySelectorAll('#course-over line')].pop().x1.baseVal.value"
+        "[...document.querySelectorAll('#annealing-over line')].pop().x1.baseVal.value"
     )
     set_level(page, 0)
     assert cut > page.evaluate(
-        "[...document.querySelectorAll('#course-over line')].pop().x1.baseVal.value"
+        "[...document.querySelectorAll('#annealing-over line')].pop().x1.baseVal.value"
     )
 
     # The model in use is one click away.
@@ -291,7 +291,7 @@ def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
     page.mouse.click(x, y)
     page.wait_for_selector("#card .facts")
     assert facts(page)["node"] == f"#{path[chosen].nodes[1]}"
-    dot = page.locator("#course-over circle.live").first
+    dot = page.locator("#annealing-over circle.live").first
     node = dot.get_attribute("data-node")
     assert page.input_value("#picker") != node
     dot.scroll_into_view_if_needed()
@@ -301,7 +301,7 @@ def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
     assert level_of(page) == chosen
 
     # Dragging the cut changes the temperature, and the card follows the lineage.
-    frame = page.locator("#course-over").bounding_box()
+    frame = page.locator("#annealing-over").bounding_box()
     page.mouse.move(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] * 0.6)
     page.mouse.down()
     page.mouse.move(frame["x"] + 60, frame["y"] + frame["height"] * 0.6, steps=4)
@@ -430,7 +430,7 @@ def overlaps(page):
     return page.evaluate(
         """() => {
         const found = [];
-        for (const frame of ['map', 'course', 'plateaus']) {
+        for (const frame of ['map', 'annealing', 'plateaus']) {
           const root = document.getElementById(frame);
           if (!root) continue;
           const edge = root.getBoundingClientRect();

@@ -26,16 +26,10 @@ from annealed.plots.canvas import (
     write_labels,
     write_title,
 )
+from annealed.plots.checks import require_fitted, require_levels
 from annealed.views.colours import INK, Colour, branch_colour, paler
-from annealed.views.lineage import (
-    find_branches,
-    follow_up,
-    in_use,
-    lasting_codevectors,
-    project,
-    require_fitted,
-    require_levels,
-)
+from annealed.views.lineage import find_branches, follow_up, in_use, lasting_codevectors
+from annealed.views.projection import project
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,16 +22,11 @@ from annealed.plots.canvas import (
     write_labels,
     write_title,
 )
-from annealed.views.colours import INK, SHARED, branch_colour, paler
-from annealed.views.lineage import (
-    MOST_BRANCHES,
-    feature_index,
-    find_branches,
-    name_classes,
-    name_features,
-    principal_axes,
-    require_fitted,
-)
+from annealed.plots.checks import require_fitted
+from annealed.views.colours import INK, MOST_BRANCHES, SHARED, branch_colour, paler
+from annealed.views.lineage import find_branches
+from annealed.views.names import feature_index, name_classes, name_clusters, name_features
+from annealed.views.projection import name_axes, principal_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -313,7 +308,7 @@ class _Palette:
             return
         self.title = f"{K} codevector{'s' if K > 1 else ''}, and the samples they stand for"
         if K <= MOST_BRANCHES or not hasattr(estimator, "path_"):
-            self.names = [f"cluster {i}" for i in range(K)] if K <= MOST_BRANCHES else []
+            self.names = name_clusters(K) if K <= MOST_BRANCHES else []
             self.of_codevectors = np.arange(K) % MOST_BRANCHES
         else:
             self.names = []
@@ -361,11 +356,8 @@ class _View:
             view.whole = d == 2 and (a, b) == (0, 1)
             return view
         middle, directions, share = principal_axes(codevectors if rows is None else rows, 2)
-        titles = (
-            f"first principal component ({share[0]:.0%} of variance)",
-            f"second principal component ({share[1]:.0%} of variance)",
-        )
-        return cls(middle, directions, titles)
+        first, second = name_axes(share.tolist())
+        return cls(middle, directions, (first, second))
 
     def place(self, rows: Array, order: NDArray[Any] | None = None) -> Array:
         """Rows in the plane; those of one feature are spread over the height of the picture."""

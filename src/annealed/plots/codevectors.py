@@ -23,14 +23,10 @@ from annealed.plots.canvas import (
     text_size,
     write_title,
 )
-from annealed.views.colours import INK, branch_colour
-from annealed.views.lineage import (
-    MOST_BRANCHES,
-    name_classes,
-    name_features,
-    principal_axes,
-    require_fitted,
-)
+from annealed.plots.checks import require_fitted
+from annealed.views.colours import INK, MOST_BRANCHES, branch_colour
+from annealed.views.names import name_classes, name_clusters, name_features
+from annealed.views.projection import principal_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -189,7 +185,7 @@ class CodevectorDisplay:
             names = name_classes(classes, len(classes))
             captions = [plain(names[g], 14) for g in group]
         else:
-            names = captions = [f"cluster {i}" for i in range(len(rows))]
+            names = captions = name_clusters(len(rows))
             group = np.arange(len(rows))
         weights = getattr(estimator, "weights_", None)
         weights = np.ones(len(rows)) if weights is None else np.asarray(weights)

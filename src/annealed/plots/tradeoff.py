@@ -22,8 +22,9 @@ from annealed.plots.canvas import (
     text_size,
     write_labels,
 )
+from annealed.plots.checks import require_fitted, require_levels
 from annealed.views.colours import INK, PALETTE, SHARED
-from annealed.views.lineage import in_use, require_fitted, require_levels
+from annealed.views.lineage import in_use
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -26,8 +26,10 @@ from annealed.plots.canvas import (
     write_labels,
     write_title,
 )
+from annealed.plots.checks import require_fitted, require_levels
 from annealed.views.colours import INK, SHARED, Colour, branch_colour, paler
-from annealed.views.lineage import find_branches, in_use, project, require_fitted, require_levels
+from annealed.views.lineage import find_branches, in_use, spread_leaves
+from annealed.views.projection import project
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 WIDEST = 6.0  # points, for a line that carries all the weight of its class
 
 
-@dataclass
-class Limb:
+@dataclass(eq=False)
+class TreeNode:
     """A line of the tree from where it was born down to where it splits or the path ends.
 
     Attributes
@@ -49,7 +51,7 @@ class Limb:
         For its colour; -1 where several branches are still one.
     end : float
         Temperature at which it splits, or where the path ends.
-    children : list of Limb
+    children : list of TreeNode
         Two of them, or none.
     x : float
         Where it stands: leaves are counted from left to right.
@@ -61,17 +63,17 @@ class Limb:
     position: float
     branch: int
     end: float
-    children: list[Limb] = field(default_factory=list)
+    children: list[TreeNode] = field(default_factory=list)
     x: float = 0.0
     number: int = -1
 
-    def leaves(self) -> list[Limb]:
+    def leaves(self) -> list[TreeNode]:
         """From left to right."""
         below, found = [self], []
         while below:  # no recursion: a chain of splits may be long
-            limb = below.pop()
-            found += [] if limb.children else [limb]
-            below += reversed(limb.children)
+            node = below.pop()
+            found += [] if node.children else [node]
+            below += reversed(node.children)
         return found
 
 
@@ -84,7 +86,7 @@ class SplitTreeDisplay:
 
     Parameters
     ----------
-    roots : list of Limb
+    roots : list of TreeNode
         The trees from left to right.
     temperatures : tuple (hot, cold)
         Where the path begins and ends.
@@ -97,7 +99,7 @@ class SplitTreeDisplay:
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     stems_ : LineCollection
-        A vertical line for each limb.
+        A vertical line for each node.
     forks_ : LineCollection
         A horizontal line for each split, at its critical temperature.
     leaves_ : PathCollection
@@ -124,7 +126,7 @@ class SplitTreeDisplay:
 
     def __init__(
         self,
-        roots: list[Limb],
+        roots: list[TreeNode],
         *,
         temperatures: tuple[float, float],
         branch_names: Sequence[str] = (),
@@ -194,7 +196,7 @@ class SplitTreeDisplay:
             path, class_names=class_names, n_codevectors=(current or (0, 0))[1], nodes=nodes
         )
         display = cls(
-            grow_tree(path, branches[-1], n_leaves),
+            build_tree(path, branches[-1], n_leaves),
             temperatures=ends_of(path),
             branch_names=names,
             current=in_use(path, current),
@@ -212,7 +214,7 @@ class SplitTreeDisplay:
         ax = axes_to_draw_in(ax, float(np.clip(4 + 0.06 * len(leaves), 7, 13)), 5)
         self.ax_, self.figure_ = ax, ax.figure
         scale_temperature(ax, np.array(self.temperatures), vertical=True)
-        self._draw_limbs(room=72 * inches(ax)[0] / len(leaves))
+        self._draw_stems_and_forks(room=72 * inches(ax)[0] / len(leaves))
         self._draw_leaves(leaves)
         ax.set_xlim(-0.7, len(leaves) - 0.3)
         hide_spines(ax, "top", "right", "bottom")
@@ -224,7 +226,7 @@ class SplitTreeDisplay:
         self._draw_legend()
         return self
 
-    def _below(self, leaves: list[Limb]) -> str:
+    def _below(self, leaves: list[TreeNode]) -> str:
         numbered = " (numbers as in path_[-1])" if self.leaf_labels_ else ""
         cut = any(leaf.number < 0 for leaf in leaves)
         return "codevectors, several to a dot" if cut else f"codevectors{numbered}"
@@ -234,7 +236,7 @@ class SplitTreeDisplay:
         beyond = self.current is not None and temperature < self.current[0] * (1 - 1e-9)
         return paler(colour) if beyond else colour
 
-    def _draw_limbs(self, room: float) -> None:
+    def _draw_stems_and_forks(self, room: float) -> None:
         """Stems and forks; a stem is no thicker than what there is room for, in points."""
         from matplotlib.collections import LineCollection
 
@@ -242,22 +244,22 @@ class SplitTreeDisplay:
         stems, forks, looks, fork_looks = [], [], [], []
         below = [(root, self.temperatures[0]) for root in self.roots]
         while below:
-            limb, born = below.pop()
-            width = max(0.4, widest * float(np.sqrt(limb.weight)))
-            if not limb.children:
+            node, born = below.pop()
+            width = max(0.4, widest * float(np.sqrt(node.weight)))
+            if not node.children:
                 width = min(width, 0.5 * room)
             # The part beyond the model in use is drawn by itself, being paler.
-            cuts = [born, limb.end]
-            if self.current is not None and limb.end < self.current[0] < born:
+            cuts = [born, node.end]
+            if self.current is not None and node.end < self.current[0] < born:
                 cuts.insert(1, self.current[0])
             for start, end in pairwise(cuts):
-                stems.append([(limb.x, start), (limb.x, end)])
-                looks.append((self._faded(branch_colour(limb.branch), end), width))
-            if limb.children:
-                a, b = (child.x for child in limb.children)
-                forks.append([(a, limb.end), (b, limb.end)])
-                fork_looks.append((self._faded(branch_colour(limb.branch), limb.end), width))
-            below += [(child, limb.end) for child in limb.children]
+                stems.append([(node.x, start), (node.x, end)])
+                looks.append((self._faded(branch_colour(node.branch), end), width))
+            if node.children:
+                a, b = (child.x for child in node.children)
+                forks.append([(a, node.end), (b, node.end)])
+                fork_looks.append((self._faded(branch_colour(node.branch), node.end), width))
+            below += [(child, node.end) for child in node.children]
         for name, pieces, look in (("stems_", stems, looks), ("forks_", forks, fork_looks)):
             lines = LineCollection(
                 pieces,
@@ -267,7 +269,7 @@ class SplitTreeDisplay:
             )
             setattr(self, name, self.ax_.add_collection(lines, autolim=False))
 
-    def _draw_leaves(self, leaves: list[Limb]) -> None:
+    def _draw_leaves(self, leaves: list[TreeNode]) -> None:
         x = np.array([leaf.x for leaf in leaves])
         each = 72 * inches(self.ax_)[0] / len(leaves)  # points from leaf to leaf
         share = np.array([leaf.weight for leaf in leaves])
@@ -313,7 +315,9 @@ def ends_of(path: AnnealingPath) -> tuple[float, float]:
     return float(hot), float(cold)
 
 
-def grow_tree(path: AnnealingPath, branches: Integers, n_leaves: int | None = None) -> list[Limb]:
+def build_tree(
+    path: AnnealingPath, branches: Integers, n_leaves: int | None = None
+) -> list[TreeNode]:
     """The trees of a path, one for each class, leaves placed at 0, 1, 2, ...
 
     Branches are those of the coldest codevectors. Children are put in the order of their positions
@@ -325,46 +329,40 @@ def grow_tree(path: AnnealingPath, branches: Integers, n_leaves: int | None = No
         raise ValueError(f"n_leaves must be at least {roots_at_least}, got {n_leaves!r}")
     position = project(path, None, None)[0][-1]
     nodes = list(zip(last.classes.tolist(), last.nodes.tolist(), strict=True))
-    limbs = {
-        node: Limb(float(last.weights[i]), float(position[i]), int(branches[i]), end, number=i)
+    found = {
+        node: TreeNode(float(last.weights[i]), float(position[i]), int(branches[i]), end, number=i)
         for i, node in enumerate(nodes)
     }
     counted = {split: T for split, T in path.ordered_splits}
     drawn = {split for split, _ in path.ordered_splits[: (n_leaves or 10**9) - roots_at_least]}
     for split in reversed(path.events):  # children before their parents
-        pair = [limbs.pop((split.class_index, child), None) for child in split.children]
-        sides = [limb for limb in pair if limb is not None]
+        pair = [found.pop((split.class_index, child), None) for child in split.children]
+        sides = [node for node in pair if node is not None]
         if split in counted:
-            limbs[split.class_index, split.parent] = _joined(sides, counted[split], split in drawn)
+            found[split.class_index, split.parent] = _joined(sides, counted[split], split in drawn)
         elif sides:  # the other side did not last
-            limbs[split.class_index, split.parent] = sides[0]
-    roots = [limbs[node] for node in sorted(limbs)]
+            found[split.class_index, split.parent] = sides[0]
+    roots = [found[node] for node in sorted(found)]
     _place(roots, end)
     return roots
 
 
-def _joined(sides: list[Limb], T: float, drawn: bool) -> Limb:
+def _joined(sides: list[TreeNode], T: float, drawn: bool) -> TreeNode:
     weight = sum(side.weight for side in sides)
     position = sum(side.weight * side.position for side in sides) / weight
     same = len({side.branch for side in sides}) == 1
-    limb = Limb(weight, position, sides[0].branch if same else -1, T)
+    node = TreeNode(weight, position, sides[0].branch if same else -1, T)
     if drawn:
-        limb.children = sorted(sides, key=lambda side: side.position)
-    return limb
+        node.children = sorted(sides, key=lambda side: side.position)
+    return node
 
 
-def _place(roots: list[Limb], end: float) -> None:
+def _place(roots: list[TreeNode], end: float) -> None:
     """Leaves side by side, every fork above the middle of its children."""
-    for x, leaf in enumerate(leaf for root in roots for leaf in root.leaves()):
-        leaf.x, leaf.end = float(x), end
-    order, below = [], list(roots)
-    while below:
-        limb = below.pop()
-        order.append(limb)
-        below += limb.children
-    for limb in reversed(order):
-        if limb.children:
-            limb.x = sum(child.x for child in limb.children) / 2
+    for node, x in spread_leaves(roots, lambda node: node.children).items():
+        node.x = x
+        if not node.children:
+            node.end = end
 
 
-__all__ = ["Limb", "SplitTreeDisplay", "ends_of", "grow_tree"]
+__all__ = ["SplitTreeDisplay", "TreeNode", "build_tree", "ends_of"]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from annealed.divergences import Array
-from annealed.report.contents import Card, Neighbour, NodeIndex, Relative
+from annealed.report.contents import Card, FeatureDifference, NearestSample, NodeIndex
 from annealed.report.tree import Tree
+from annealed.views.lineage import ancestors
 
 if TYPE_CHECKING:
     from annealed.path import Integers, Level
@@ -19,8 +20,8 @@ FEATURES, NEAREST, VALUES = 8, 3, 3
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """What cards are written from: the tree, the samples shown, how far each feature spreads.
+class CardInputs:
+    """What the cards of all levels are written from: the tree, samples, spread of each feature.
 
     ``values`` and ``spread`` are in original units; without samples ``values`` has no rows.
     """
@@ -31,7 +32,7 @@ class Surroundings:
 
 
 def write_cards(
-    around: Surroundings,
+    inputs: CardInputs,
     level: Level,
     nodes: list[NodeIndex],
     original: Array,
@@ -42,7 +43,7 @@ def write_cards(
 
     Parameters
     ----------
-    around : Surroundings
+    inputs : CardInputs
     level : Level
     nodes : list of int
         Places of its codevectors in the tree.
@@ -53,7 +54,7 @@ def write_cards(
     cells : ndarray of shape (n,) or None
         The codevector each sample shown belongs to.
     """
-    groups = find_siblings(around.tree, nodes)
+    groups = find_siblings(inputs.tree, nodes)
     nearest = _nearest(divergences) if len(divergences) else [[] for _ in nodes]
     counts = None if cells is None else np.bincount(cells, minlength=len(nodes))
     cards = []
@@ -63,7 +64,7 @@ def write_cards(
             others, members = "classes", [j for j in range(len(nodes)) if j != i]
         elif not siblings:
             others = "none"
-        features = _tell_apart(around, original, level.weights, i, members)
+        features = _tell_apart(inputs, original, level.weights, i, members)
         first = [one.feature for one in features[:VALUES]]
         cards.append(
             Card(
@@ -71,10 +72,10 @@ def write_cards(
                 others=others,
                 features=features,
                 nearest=[
-                    Neighbour(
+                    NearestSample(
                         row,
                         float(max(divergences[row, i], 0.0)),
-                        around.values[row, first].tolist(),
+                        inputs.values[row, first].tolist(),
                     )
                     for row in nearest[i]
                 ],
@@ -103,24 +104,28 @@ def find_siblings(tree: Tree, nodes: list[NodeIndex]) -> list[list[int]]:
     """
     below: dict[NodeIndex, list[int]] = {}
     for i, node in enumerate(nodes):
-        for ancestor in tree.line(node):
+        for ancestor in ancestors(node, tree.mother):
             below.setdefault(ancestor, []).append(i)
     siblings = []
     for i, node in enumerate(nodes):
-        families = (below[ancestor] for ancestor in tree.line(node))
+        families = (below[ancestor] for ancestor in ancestors(node, tree.mother))
         family = next((family for family in families if len(family) > 1), [i])
         siblings.append([j for j in family if j != i])
     return siblings
 
 
 def _tell_apart(
-    around: Surroundings, original: Array, weights: Array, i: int, members: list[int]
-) -> list[Relative]:
+    inputs: CardInputs, original: Array, weights: Array, i: int, members: list[int]
+) -> list[FeatureDifference]:
     """The features in which codevector i differs most from others, by the spread of each."""
     own = original[i]
     if not members:
-        return [Relative(j, float(own[j]), None, None) for j in range(min(FEATURES, len(own)))]
+        return [
+            FeatureDifference(j, float(own[j]), None, None) for j in range(min(FEATURES, len(own)))
+        ]
     mean = np.average(original[members], axis=0, weights=weights[members])
-    differs = (own - mean) / around.spread
+    differs = (own - mean) / inputs.spread
     most = np.argsort(-np.abs(differs), kind="stable")[:FEATURES]
-    return [Relative(int(j), float(own[j]), float(mean[j]), float(differs[j])) for j in most]
+    return [
+        FeatureDifference(int(j), float(own[j]), float(mean[j]), float(differs[j])) for j in most
+    ]

@@ -13,7 +13,7 @@ NodeIndex = int
 
 
 @dataclass(frozen=True)
-class Relative:
+class FeatureDifference:
     """A feature that tells a codevector from its siblings.
 
     ``own`` and ``others`` are in the original units of the feature, ``others`` the weighted mean of
@@ -27,7 +27,7 @@ class Relative:
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class NearestSample:
     """A real sample near a codevector: its place among the rows shown, divergence, and values.
 
     ``values`` belong to the first features of the card, in original units.
@@ -48,8 +48,8 @@ class Card:
 
     siblings: list[NodeIndex]
     others: str
-    features: list[Relative]
-    nearest: list[Neighbour]
+    features: list[FeatureDifference]
+    nearest: list[NearestSample]
     rows: int | None
 
 
@@ -74,7 +74,7 @@ class LevelShown:
 
 
 @dataclass(frozen=True)
-class Fork:
+class SplitShown:
     """A codevector becomes two: from ``level`` on they stand apart."""
 
     children: tuple[NodeIndex, NodeIndex]
@@ -94,11 +94,11 @@ class NodeShown:
     branch: int
     parent: NodeIndex | None
     height: float
-    forks: list[Fork] = field(default_factory=list)
+    splits: list[SplitShown] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Twig:
+class TreeLine:
     """A line of the tree: a codevector from one temperature to another, hot to cold.
 
     ``origin`` is the one of the level before that it comes from (None: it is there from the start).
@@ -111,7 +111,7 @@ class Twig:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsShown:
     """The samples shown: a part of them where there are many.
 
     ``numbers`` are row numbers in what was given, which was itself a sample if ``drawn``.
@@ -162,7 +162,7 @@ class Contents:
     score_name: str | None
     levels: list[LevelShown]
     nodes: list[NodeShown]
-    twigs: list[Twig]
-    rows: Rows | None
+    lines: list[TreeLine]
+    rows: RowsShown | None
     chosen: Chosen | None
     plateaus: Plateaus | None

@@ -18,12 +18,12 @@ from annealed.divergences import BregmanDivergence
 from annealed.persistence.whole_files import write_text
 from annealed.report.contents import Contents
 from annealed.report.gather import gather
-from annealed.report.source import Inverse, read_source
-from annealed.views.colours import PALETTE, SHARED, Colour, branch_colour, paler
+from annealed.report.inputs import Inverse, read_inputs
+from annealed.views.colours import MOST_BRANCHES, PALETTE, SHARED, as_hex, branch_colour, paler
 
 TEMPLATE = Path(__file__).parent / "template"
 # In this order they make one script.
-SCRIPTS = ("state.js", "map.js", "course.js", "card.js", "controls.js")
+SCRIPTS = ("state.js", "map.js", "annealing.js", "card.js", "controls.js")
 # A number is shown with four digits; six are kept.
 DIGITS = 6
 
@@ -91,12 +91,12 @@ def explore(
     'sepal length (cm)'
     """
     import_tools()  # say what is missing before the work, not after
-    source = read_source(
+    inputs = read_inputs(
         model, X, y, feature_names=feature_names, class_names=class_names,
         n_codevectors=n_codevectors, divergence=divergence, inverse=inverse, title=title,
         n_rows=n_rows,
     )  # fmt: skip
-    return Page(gather(source, seed))
+    return Page(gather(inputs, seed))
 
 
 class Page:
@@ -185,15 +185,11 @@ def _colours(contents: Contents) -> dict[str, list[str]]:
 
     They come round after two palettes; markers then have another shape.
     """
-    n, palette = min(len(contents.branches), 2 * len(PALETTE)), len(PALETTE)
+    n, palette = min(len(contents.branches), MOST_BRANCHES), len(PALETTE)
     light = [branch_colour(branch) for branch in range(n)]
     # What is darkened to be told apart on white has to be paled on black.
     dark = [*light[:palette], *(paler(branch_colour(branch)) for branch in range(n - palette))]
     return {
-        name: [_hex(colour) for colour in (*colours, SHARED)]
+        name: [as_hex(colour) for colour in (*colours, SHARED)]
         for name, colours in (("light", light), ("dark", dark))
     }
-
-
-def _hex(colour: Colour) -> str:
-    return "#" + "".join(f"{round(255 * part):02x}" for part in colour)

@@ -14,6 +14,8 @@ PALETTE: tuple[Colour, ...] = (
     (0.34, 0.71, 0.91),  # sky blue
     (0.80, 0.47, 0.65),  # reddish purple
 )
+# Each comes twice, as it is and darker; more branches have no colours of their own.
+MOST_BRANCHES = 2 * len(PALETTE)
 SHARED: Colour = (0.55, 0.55, 0.55)
 INK: Colour = (0.2, 0.2, 0.2)
 
@@ -31,3 +33,8 @@ def paler(colour: Colour) -> Colour:
     """The same colour mixed with white."""
     r, g, b = colour
     return 0.4 * r + 0.6, 0.4 * g + 0.6, 0.4 * b + 0.6
+
+
+def as_hex(colour: Colour) -> str:
+    """The colour as HTML and SVG write it: #0072b2."""
+    return "#" + "".join(f"{round(255 * part):02x}" for part in colour)

@@ -10,8 +10,9 @@ import numpy as np
 
 from annealed.divergences import Array
 from annealed.path import AnnealingPath
-from annealed.views.colours import Colour, branch_colour
-from annealed.views.lineage import find_branches, follow_up, in_use, lasting_codevectors, project
+from annealed.views.colours import as_hex, branch_colour
+from annealed.views.lineage import find_branches, follow_up, in_use, lasting_codevectors
+from annealed.views.projection import project
 
 WIDTH, HEIGHT, EDGE, BELOW = 420, 150, 8, 22
 # Beyond so many codevectors lines cover each other, and the text grows with them.
@@ -122,7 +123,8 @@ def _draw_lines(view: _View, branches: list[Any]) -> list[str]:
             piece = f"M{start} {view.y(a)}L{end} {view.y(b)}"
             pieces.setdefault((int(branches[k][i]), width), []).append(piece)
     return [
-        f'<path d="{"".join(d)}" stroke="{_hex(branch_colour(branch))}" stroke-width="{width:g}"/>'
+        f'<path d="{"".join(d)}" stroke="{as_hex(branch_colour(branch))}" '
+        f'stroke-width="{width:g}"/>'
         for (branch, width), d in sorted(pieces.items())
     ]
 
@@ -135,7 +137,3 @@ def _dot(view: _View, split: Any, T: float) -> str:
     y = view.y(follow_up(view.path, view.positions, split.level - 1, i, T))
     radius = 1.2 + 1.8 * float(np.sqrt(level.weights[children].sum()))
     return f'<circle cx="{view.x(T)}" cy="{y}" r="{radius:.1f}" stroke-width="0.7"/>'
-
-
-def _hex(colour: Colour) -> str:
-    return "#" + "".join(f"{round(255 * part):02x}" for part in colour)

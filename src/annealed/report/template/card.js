@@ -30,17 +30,17 @@ function number_(id, value, shown) {
 function birth(node) {
   const mother = nodes[node].parent;
   if (mother === null) return ["from the start"];
-  const fork = nodes[mother].forks.find((one) => one.children.includes(node));
-  const words = ["T = ", number_("birth", levels[fork.level].temperature), `, level ${fork.level + 1}`];
-  if (fork.critical_temperature !== null) words.push(" (critical temperature ", number_("critical", fork.critical_temperature), ")");
+  const split = nodes[mother].splits.find((one) => one.children.includes(node));
+  const words = ["T = ", number_("birth", levels[split.level].temperature), `, level ${split.level + 1}`];
+  if (split.critical_temperature !== null) words.push(" (critical temperature ", number_("critical", split.critical_temperature), ")");
   return words;
 }
 
 function offspring(node) {
-  const fork = nodes[node].forks.find((one) => one.level > state.level);
-  if (!fork) return ["none: it does not split again on this path"];
-  const names = between(fork.children.map(nameButton), " ");
-  return [...names, " from T = ", number_("split", levels[fork.level].temperature)];
+  const split = nodes[node].splits.find((one) => one.level > state.level);
+  if (!split) return ["none: it does not split again on this path"];
+  const names = between(split.children.map(nameButton), " ");
+  return [...names, " from T = ", number_("split", levels[split.level].temperature)];
 }
 
 function factsOf(level, i, card) {

@@ -83,13 +83,13 @@ writeMapNote();
 drawPoints();
 loadPlotly(() => {
   startMap();
-  startCourse();
+  startAnnealing();
   drawPlateaus();
   if (data.plateaus) onResize(byId("plateaus"), drawPlateaus);
   dark.addEventListener("change", () => {
     drawMap();
     drawLegend();
-    drawCourse();
+    drawAnnealing();
     drawPlateaus();
     drawCard();
   });

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealed.divergences import Array, BregmanDivergence, get_divergence
+from annealed.views.names import name_classes, name_features
 
 if TYPE_CHECKING:
     from annealed.path import AnnealingPath
@@ -26,15 +27,19 @@ class PersistenceLike(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Use:
-    """The model in use: its temperature (0 after a polish) and codevectors."""
+class ModelInUse:
+    """The model in use: its temperature (0 after a polish), codevectors and places in the tree.
+
+    ``nodes`` is None where a model does not say which places these are.
+    """
 
     temperature: float
     codevectors: Array
+    nodes: list[int] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class PageInputs:
     """Checked input of the page.
 
     ``X`` is in the units the model learnt, ``inverse`` takes such rows to the original units of
@@ -49,7 +54,7 @@ class Source:
     class_names: list[str]
     divergence: BregmanDivergence
     inverse: Inverse | None
-    use: Use | None
+    use: ModelInUse | None
     persistence: PersistenceLike | None
     score_name: str | None
     title: str
@@ -69,7 +74,7 @@ class Source:
         return values
 
 
-def read_source(
+def read_inputs(
     model: Any,
     X: ArrayLike | None,
     y: ArrayLike | None,
@@ -81,7 +86,7 @@ def read_source(
     inverse: Inverse | None,
     title: str | None,
     n_rows: int | None,
-) -> Source:
+) -> PageInputs:
     """Read a path, a fitted estimator, a pipeline that ends with one, or a `TabularModel`."""
     if hasattr(model, "preprocessor_"):
         model, X, y, feature_names, inverse = _inside_table_model(model, X, y)
@@ -104,12 +109,12 @@ def read_source(
     n_classes = max(int(level.classes.max()) for level in path) + 1
     names = _name_classes(class_names, n_classes)
     classes = _find_classes(y, class_names, n_classes)
-    return Source(
+    return PageInputs(
         path=path,
         X=rows,
         labels=None if y is None else _name_labels(y, classes, names),
         classes=classes,
-        features=_name_features(feature_names, d, inverse),
+        features=name_features(feature_names, _width(d, feature_names, inverse)),
         class_names=names,
         divergence=get_divergence(_find_divergence(model, divergence)),
         inverse=inverse,
@@ -189,22 +194,17 @@ def _checked_total(n_rows: int | None, rows: Array | None) -> int | None:
     return n_rows
 
 
-def _name_features(names: Sequence[Any] | None, d: int, inverse: Inverse | None) -> list[str]:
-    if names is None:
-        return [f"feature {j}" for j in range(d)]
-    if inverse is None and len(names) != d:
-        raise ValueError(f"{len(names)} feature names were given for {d} features")
-    return [str(name) for name in names]
+def _width(d: int, names: Sequence[Any] | None, inverse: Inverse | None) -> int:
+    """How many features there are in original units: the way back to them may lead to others."""
+    return d if inverse is None or names is None else len(names)
 
 
 def _name_classes(names: Sequence[Any] | None, n_classes: int) -> list[str]:
-    """The names themselves where they are words, "class 3" where they are numbers."""
     if n_classes < 2:
         return []
-    labels = range(n_classes) if names is None else names
-    if len(labels) < n_classes:
-        raise ValueError(f"{len(labels)} class names were given for {n_classes} classes")
-    return [label if isinstance(label, str) else f"class {label}" for label in labels]
+    if names is not None and len(names) < n_classes:
+        raise ValueError(f"{len(names)} class names were given for {n_classes} classes")
+    return name_classes(names, n_classes)
 
 
 def _find_classes(
@@ -241,13 +241,18 @@ def _find_divergence(model: Any, given: str | BregmanDivergence | None) -> str |
     return own
 
 
-def _find_use(model: Any, path: AnnealingPath, n_codevectors: int | None) -> Use | None:
+def _find_use(model: Any, path: AnnealingPath, n_codevectors: int | None) -> ModelInUse | None:
     if n_codevectors is not None:
         level = path.codebook(n_codevectors)
-        return Use(level.temperature, level.codevectors)
+        return ModelInUse(level.temperature, level.codevectors, level.nodes.tolist())
     if model is path:
         return None
-    return Use(float(model.temperature_), np.asarray(model.codevectors_))
+    nodes = getattr(model, "nodes_", None)
+    return ModelInUse(
+        float(model.temperature_),
+        np.asarray(model.codevectors_),
+        None if nodes is None else np.asarray(nodes).tolist(),
+    )
 
 
 def _name_score(model: Any, path: AnnealingPath, n_classes: int) -> str | None:

@@ -1,14 +1,14 @@
 // The course of the annealing: the tree and the curves over one axis of temperature. Plotly draws
 // them once; the cut, the cursor and the dots on it lie over them and move.
 
-const course = byId("course");
-const over = byId("course-over");
-const COURSE_MARGIN = { l: 52, r: 14, t: 26, b: 44 };
+const annealing = byId("annealing");
+const over = byId("annealing-over");
+const ANNEALING_MARGIN = { l: 52, r: 14, t: 26, b: 44 };
 const temperatures = levels.map((level) => level.temperature);
 const leaves = levels[levels.length - 1].nodes.length;
 const GAP = 0.075;
 
-const courseRange = (() => {
+const annealingRange = (() => {
   const hot = Math.log10(temperatures[0]);
   const cold = Math.log10(temperatures[temperatures.length - 1]);
   const pad = 0.02 * (hot - cold) || 0.1;
@@ -64,16 +64,16 @@ function panelRange(panel) {
   return [low, high + 0.03 * (high - low)];
 }
 
-const coursePanels = panels();
+const annealingPanels = panels();
 
 function treeTraces() {
   const groups = new Map();
-  for (const twig of data.twigs) {
-    const node = nodes[twig.node];
+  for (const segment of data.lines) {
+    const node = nodes[segment.node];
     if (!groups.has(node.branch)) groups.set(node.branch, { x: [], y: [] });
     const line = groups.get(node.branch);
-    const from = twig.origin === null ? node.height : nodes[twig.origin].height;
-    line.x.push(twig.start, twig.start, twig.end, null);
+    const from = segment.origin === null ? node.height : nodes[segment.origin].height;
+    line.x.push(segment.start, segment.start, segment.end, null);
     line.y.push(from, node.height, node.height, null);
   }
   const width = leaves > 100 ? 1 : leaves > 40 ? 1.4 : 2;
@@ -84,7 +84,7 @@ function treeTraces() {
 }
 
 function curveTraces() {
-  return coursePanels.filter((panel) => panel.curves).flatMap((panel) =>
+  return annealingPanels.filter((panel) => panel.curves).flatMap((panel) =>
     panel.curves.map((one) => ({
       x: temperatures, y: one.values, type: "scatter", mode: "lines", hoverinfo: "skip",
       showlegend: false, yaxis: panel.id,
@@ -93,26 +93,26 @@ function curveTraces() {
   );
 }
 
-function courseLayout() {
-  const width = course.clientWidth;
-  const hot = 10 ** courseRange[0];
-  const cold = 10 ** courseRange[1];
+function annealingLayout() {
+  const width = annealing.clientWidth;
+  const hot = 10 ** annealingRange[0];
+  const cold = 10 ** annealingRange[1];
   const ticks = roundNumbers(cold, hot, width < 480 ? 6 : 10);
   const layout = {
-    width, height: course.clientHeight, margin: COURSE_MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    width, height: annealing.clientHeight, margin: ANNEALING_MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: css("--soft"), family: getComputedStyle(document.body).fontFamily, size: 11 },
     dragmode: false, hovermode: false, showlegend: false,
     xaxis: {
-      type: "log", range: courseRange.slice(), anchor: coursePanels[coursePanels.length - 1].id,
+      type: "log", range: annealingRange.slice(), anchor: annealingPanels[annealingPanels.length - 1].id,
       title: { text: "temperature T, from hot to cold", font: { size: 12 }, standoff: 6 },
       tickvals: ticks, ticktext: ticks.map((tick) => number(tick)), gridcolor: css("--grid"), fixedrange: true, zeroline: false,
     },
-    annotations: coursePanels.map((panel) => ({
+    annotations: annealingPanels.map((panel) => ({
       text: forPlotly(shortened(panel.title, 52)), xref: "paper", yref: "paper", x: 0, y: panel.domain[1], xanchor: "left",
       yanchor: "bottom", yshift: 3, showarrow: false, font: { size: 12, color: css("--ink") },
     })),
   };
-  for (const panel of coursePanels) {
+  for (const panel of annealingPanels) {
     const values = panel.curves ? panel.curves[0].values : [];
     layout[panel.axis] = {
       domain: panel.domain, range: panel.range.slice(), fixedrange: true, zeroline: false,
@@ -125,22 +125,22 @@ function courseLayout() {
   return layout;
 }
 
-function drawCourse() {
-  Plotly.react(course, [...treeTraces(), ...curveTraces()], courseLayout(), { displayModeBar: false, responsive: false });
+function drawAnnealing() {
+  Plotly.react(annealing, [...treeTraces(), ...curveTraces()], annealingLayout(), { displayModeBar: false, responsive: false });
   drawCut();
 }
 
 // -- what moves ---------------------------------------------------------------------------------
 
 function atX(T) {
-  const { l, r } = COURSE_MARGIN;
-  const part = (Math.log10(T) - courseRange[0]) / (courseRange[1] - courseRange[0]);
-  return l + part * (course.clientWidth - l - r);
+  const { l, r } = ANNEALING_MARGIN;
+  const part = (Math.log10(T) - annealingRange[0]) / (annealingRange[1] - annealingRange[0]);
+  return l + part * (annealing.clientWidth - l - r);
 }
 
 function atY(panel, value) {
-  const { t, b } = COURSE_MARGIN;
-  const height = course.clientHeight - t - b;
+  const { t, b } = ANNEALING_MARGIN;
+  const height = annealing.clientHeight - t - b;
   const [bottom, top] = panel.range;
   const part = ((panel.log ? Math.log10(value) : value) - bottom) / (top - bottom);
   return t + height * (1 - panel.domain[0] - part * (panel.domain[1] - panel.domain[0]));
@@ -155,7 +155,7 @@ function shape(tag, attributes) {
 // A line through every panel, but not through their titles.
 function verticalLines(T, style) {
   const x = atX(T);
-  return coursePanels.map((panel) => {
+  return annealingPanels.map((panel) => {
     const [from, to] = panel.range.map((end) => atY(panel, panel.log ? 10 ** end : end));
     return shape("line", { x1: x, x2: x, y1: from, y2: to, ...style });
   });
@@ -164,7 +164,7 @@ function verticalLines(T, style) {
 // Dots show weight as far as there is room between neighbours.
 function dotRadii(level) {
   const share = Math.max(1, data.classes.length);
-  const places = level.nodes.map((node) => atY(coursePanels[0], nodes[node].height));
+  const places = level.nodes.map((node) => atY(annealingPanels[0], nodes[node].height));
   const order = places.map((_, i) => i).sort((i, j) => places[i] - places[j]);
   const radii = [];
   order.forEach((i, at) => {
@@ -177,9 +177,9 @@ function dotRadii(level) {
 
 function drawCut() {
   const level = levels[state.level];
-  const tree = coursePanels[0];
+  const tree = annealingPanels[0];
   const x = atX(level.temperature);
-  const end = course.clientWidth - COURSE_MARGIN.r;
+  const end = annealing.clientWidth - ANNEALING_MARGIN.r;
   const drawn = [
     shape("rect", {
       x: x + 1, y: atY(tree, tree.range[1]), width: Math.max(0, end - x - 1),
@@ -202,7 +202,7 @@ function drawCut() {
     dot.dataset.node = node;
     drawn.splice(i === chosen ? drawn.length : first, 0, dot); // the selected one over the others
   });
-  for (const panel of coursePanels.filter((one) => one.curves)) {
+  for (const panel of annealingPanels.filter((one) => one.curves)) {
     for (const one of panel.curves) {
       const value = one.values[state.level];
       if (value !== null) drawn.push(shape("circle", { cx: x, cy: atY(panel, value), r: 4, fill: css("--ink"), stroke: css("--panel"), "stroke-width": 1.5 }));
@@ -219,8 +219,8 @@ function nearestLevel(x) {
   return best;
 }
 
-function startCourse() {
-  drawCourse();
+function startAnnealing() {
+  drawAnnealing();
   let dragging = false;
   const follow = (event) => show(nearestLevel(event.clientX - over.getBoundingClientRect().left));
   over.addEventListener("pointerdown", (event) => {
@@ -236,7 +236,7 @@ function startCourse() {
   over.addEventListener("pointermove", (event) => dragging && follow(event));
   for (const end of ["pointerup", "pointercancel"]) over.addEventListener(end, () => (dragging = false));
   onChange(drawCut);
-  onResize(byId("course-frame"), drawCourse);
+  onResize(byId("annealing-frame"), drawAnnealing);
 }
 
 // -- how long each K lasts ----------------------------------------------------------------------

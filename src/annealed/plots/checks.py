@@ -1,0 +1,28 @@
+"""What must be there before anything is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from annealed.path import AnnealingPath
+
+
+def require_fitted(estimator: Any, attribute: str = "path_") -> None:
+    """Raise NotFittedError before a fit, and TypeError if there is nothing of that kind to draw."""
+    if hasattr(type(estimator), attribute):
+        return
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)
+    if not hasattr(estimator, attribute):
+        raise TypeError(
+            f"{type(estimator).__name__} has no {attribute} to draw: of a pipeline give its last "
+            "step, of a TabularModel its estimator_"
+        )
+
+
+def require_levels(path: AnnealingPath) -> None:
+    """Raise ValueError if the path has nothing to draw."""
+    if not len(path):
+        raise ValueError("no level is finished yet, so there is no path to draw")
