@@ -22,7 +22,8 @@ from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.clustering import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights
 from annealed.estimators.parameters import check_parameters, one_of, real, whole
-from annealed.path import AnnealingPath, Level
+from annealed.path import AnnealingPath, Level, check_level
+from annealed.stored import Count, Indices, State
 
 # Rows and cooling factor of a surrogate of n_clusters="auto". A batch pays for every row at every
 # iteration. Critical temperatures are exact, so plateaus hardly depend on the ladder (by 0.02 in
@@ -112,6 +113,19 @@ class DeterministicAnnealing(ClusterReader):
         "tol": [real(0)],
         "max_iter": [whole(1)],
     }
+    _annealer: BatchAnnealer
+    _fixed: Level | None
+    _persistence: Persistence | None
+    n_iter_: Count
+    labels_: Indices
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Whatever answers is of the features of the model."""
+        if "_annealer" in state:
+            for level in (state["_annealer"].model(), state.get("_fixed")):
+                if level is not None:
+                    check_level("the model", level, state.get("n_features_in_"), 1)
 
     def __init__(
         self,
@@ -193,7 +207,7 @@ class DeterministicAnnealing(ClusterReader):
         ) as listen:
             annealer.anneal(rows, weights, listen, choose)
             self._annealer, self._fixed = annealer, None
-            self._persistence: Persistence | None = found[0] if found else None
+            self._persistence = found[0] if found else None
             self.n_iter_ = annealer.iterations
             self.labels_ = self._assign(rows)
         self._warn(annealer, schedule)
