@@ -19,8 +19,8 @@ from thoroughness import tries
 
 import annealed
 from annealed import ModelFileError, ODAClustering
-from annealed.persistence import Checkpoint, CheckpointInUseError, describe, files
-from annealed.persistence.estimator_kinds import ESTIMATORS
+from annealed.persistence import Checkpoint, CheckpointInUseError, describe, locking
+from annealed.persistence.classes import ESTIMATORS
 
 STORED = sorted(stored_models.FOLDER.glob("*.oda"))
 X, Y = stored_models.rows(600)
@@ -336,7 +336,7 @@ def test_a_failed_write_leaves_the_old_file(saved, model, monkeypatch, reason, c
         raise OSError(reason, os.strerror(reason))
 
     with monkeypatch.context() as patched:
-        patched.setattr(files.os, call, fail)
+        patched.setattr(locking.os, call, fail)
         with pytest.raises(OSError, match=r"could not be written.*before is untouched") as caught:
             annealed.save(model.partial_fit(X), saved)
     assert caught.value.errno == reason and caught.value.filename == str(saved)

@@ -22,7 +22,7 @@ from annealed import (
     ODAClustering,
     StochasticVQ,
 )
-from annealed.persistence.kinds import KINDS
+from annealed.persistence.classes import SCHEMAS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -59,7 +59,12 @@ def assert_same(a, b, place="model"):
     elif isinstance(a, BregmanDivergence):
         assert a.name == b.name and (a.matrix is None or (a.matrix == b.matrix).all()), place
     elif hasattr(a, "__dict__"):
-        left_out = {name for kind in KINDS.values() for name in kind.left_out}
+        left_out = {
+            name
+            for schema in SCHEMAS.values()
+            for name, field in schema.fields.items()
+            if not field.stored
+        }
         states = [
             {name: part for name, part in value.__getstate__().items() if name not in left_out}
             for value in (a, b)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from annealed.stored import Amount, Matrix, State, StoredAs, between, require
 
 # Losses are summed in blocks; so many blocks are remembered, and at least so many are needed on the
 # older side of a change.
@@ -33,6 +36,7 @@ class Detector(Protocol):
         """Take one value in."""
 
 
+@dataclass(eq=False, repr=False)
 class DriftDetector:
     """Raise an alarm when the mean of the values has risen beyond chance.
 
@@ -61,13 +65,25 @@ class DriftDetector:
     True
     """
 
-    def __init__(self, threshold: float = 4.5) -> None:
+    threshold: Amount = 4.5
+    drift_detected: bool = field(default=False, init=False)
+    # Of the block under way.
+    count: Annotated[int, between(0, BLOCK)] = field(default=0, init=False)
+    total: float = field(default=0.0, init=False)
+    squares: float = field(default=0.0, init=False)
+    # Sums of values and of their squares.
+    blocks: Matrix = field(default_factory=lambda: np.empty((0, 2)), init=False)
+
+    def __post_init__(self) -> None:
+        threshold = self.threshold
         if not isinstance(threshold, (int, float, np.number)) or not 0 < threshold < np.inf:
             raise ValueError(f"threshold must be a number above 0, got {threshold!r}")
-        self.threshold = threshold
-        self.drift_detected = False
-        self.count, self.total, self.squares = 0, 0.0, 0.0  # of the block under way
-        self.blocks = np.empty((0, 2))  # sums of values and of their squares
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Two sums of each block, and no more blocks than are remembered."""
+        require(state["blocks"].shape[1] == 2, "a drift detector has no sums")
+        require(len(state["blocks"]) <= REMEMBERED, "a drift detector remembers too much")
 
     def update(self, x: float) -> bool:
         """Take one value in; whether it raised an alarm."""
@@ -104,6 +120,7 @@ class DriftDetector:
         return bool(difference[cut] > 0)
 
 
+@dataclass(eq=False, repr=False)
 class Watch:
     """A detector, and the model whose losses it hears.
 
@@ -112,13 +129,23 @@ class Watch:
     after an alarm none is for a while: the new model has to be learnt first.
     """
 
-    def __init__(self, detector: Detector) -> None:
-        self.detector: Detector = copy.deepcopy(detector)
-        self.model: Any = None
-        self.left = BLOCK
-        self.heard = False  # an alarm in this block
-        self.total = 0.0  # of the losses in this block
-        self.means: tuple[float, ...] = ()  # of the blocks since the last alarm, the latest few
+    detector: Annotated[Detector, StoredAs(DriftDetector)]
+    model: Any = None  # which kind, the estimator knows
+    left: Annotated[int, between(1, BLOCK + 1)] = BLOCK
+    heard: bool = False  # an alarm in this block
+    total: float = 0.0  # of the losses in this block
+    means: tuple[float, ...] = ()  # of the blocks since the last alarm, the latest few
+
+    def __post_init__(self) -> None:
+        self.detector = copy.deepcopy(self.detector)
+
+    def check_storable(self) -> None:
+        """Raise ValueError for a detector of another package, whose state only it knows."""
+        if type(self.detector) is not DriftDetector:
+            raise ValueError(
+                f"the drift detector is a {type(self.detector).__name__} of another package, whose "
+                'state a model file cannot hold: use drift_detector="auto", or pickle'
+            )
 
     def copy(self) -> Watch:
         """A twin that can go on by itself."""

@@ -11,6 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array
+from annealed.stored import (
+    Amount,
+    Count,
+    Indices,
+    Matrix,
+    Positive,
+    Rung,
+    State,
+    Vector,
+    one_length,
+    one_width,
+    require,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,16 +58,25 @@ class Level:
         Minus the distortion in clustering, accuracy in classification.
     """
 
-    temperature: float
-    codevectors: Array
-    weights: Array
-    classes: Integers
-    nodes: Integers
-    parents: Integers
-    samples: int
+    temperature: Amount
+    codevectors: Matrix
+    weights: Vector
+    classes: Indices
+    nodes: Indices
+    parents: Indices
+    samples: Count
     distortion: float
     entropy: float
     score: float
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Every codevector has a weight, a class and a place in the tree."""
+        one_length(
+            "a level",
+            *(state[name] for name in ("codevectors", "weights", "classes", "nodes", "parents")),
+        )
+        require((state["classes"] >= 0).all(), "a codevector has an impossible class")
 
     @property
     def n_codevectors(self) -> int:
@@ -78,11 +100,29 @@ class Split:
     index of the first level on which the two stand apart. Nodes are numbered within a class.
     """
 
-    class_index: int
-    parent: int
-    children: tuple[int, int]
+    class_index: Count
+    parent: Count
+    children: tuple[Positive, Positive]
     critical_temperature: float
-    level: int
+    level: Rung
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """A parent is older than its children, so that nobody descends from himself."""
+        first, second = state["children"]
+        require(state["parent"] < first < second, "a split has children older than their parent")
+
+
+def check_splits(splits: Iterable[Split]) -> None:
+    """Every node comes from one parent that was there before it: the tree has no circles."""
+    children = [child for split in splits for child in split.children]
+    require(len(set(children)) == len(children), "a codevector comes from two splits")
+
+
+def check_level(owner: str, level: Level, d: int | None, n_classes: int) -> None:
+    """Raise MalformedError unless the level has d features and no class beyond n_classes."""
+    one_width(owner, d, level.codevectors)
+    require(level.classes.max() < n_classes, f"{owner} has a class that does not exist")
 
 
 class AnnealingPath(Sequence[Level]):

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import copy
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,17 @@ from annealed.annealing.class_annealer import NEVER, ClassAnnealer, ClassLevel
 from annealed.annealing.codebook import Codebook
 from annealed.annealing.schedule import Schedule, in_paper_units
 from annealed.divergences import Array, BregmanDivergence, Geometry
-from annealed.path import AnnealingPath, Family, Level
+from annealed.path import AnnealingPath, Family, Level, check_level
+from annealed.stored import (
+    MOST_LEVELS,
+    Amount,
+    Count,
+    Features,
+    State,
+    Stored,
+    between,
+    require,
+)
 
 Integers = NDArray[np.int64]
 
@@ -38,7 +49,18 @@ REMEMBERED = 200.0
 # A ladder that must grow to a given K goes on below T_min, but not below this part of T_0.
 COLDEST = 1e-9
 
+LastRung = Annotated[int, between(-MOST_LEVELS, NEVER + 1)]
 
+
+class LevelChooser(ABC):
+    """Chooses the level that a model is, once its ladder has ended."""
+
+    @abstractmethod
+    def __call__(self, annealer: Annealer) -> Level:
+        """The level that tracks from then on."""
+
+
+@dataclass(eq=False, repr=False)
 class Annealer:
     """All classes of a model on one ladder of temperatures.
 
@@ -48,29 +70,41 @@ class Annealer:
         Number of features.
     divergence : BregmanDivergence
     schedule : Schedule
-    choose : callable, optional
-        Called once, when the ladder has ended, with the path; the Level it returns is the one
-        that tracks from then on. Left out, the coldest one does.
+    choose : LevelChooser, optional
+        Called once, when the ladder has ended. Left out, the coldest level tracks.
     """
 
-    def __init__(
-        self,
-        d: int,
-        divergence: BregmanDivergence,
-        schedule: Schedule,
-        choose: Callable[[Annealer], Level] | None = None,
-    ) -> None:
-        self.d, self.divergence, self.schedule, self.choose = d, divergence, schedule, choose
-        self.classes: list[ClassAnnealer] = []
-        self.top: float | None = None  # T_0
-        self.last_rung = NEVER  # where the ladder ends
-        self.bottom = NEVER  # where T_min lets it end
-        self.ladders = 0  # how often all classes have come to its end
-        self.end_temperature = 0.0  # where the coldest codebook of the path stops being stable
-        self.chosen: Level | None = None
-        self.unconverged: list[tuple[float, int]] = []  # T and samples of levels ended by the cap
-        self.told = math.inf  # T of the coldest level a listener has been handed
-        self._path: AnnealingPath | None = None
+    d: Features
+    divergence: BregmanDivergence
+    schedule: Schedule
+    choose: LevelChooser | None = None
+    classes: list[ClassAnnealer] = field(default_factory=list)
+    top: Amount | None = None  # T_0
+    last_rung: LastRung = NEVER  # where the ladder ends
+    bottom: LastRung = NEVER  # where T_min lets it end
+    ladders: Count = 0  # how often all classes have come to its end
+    end_temperature: Amount = 0.0  # where the coldest codebook of the path stops being stable
+    chosen: Level | None = None
+    # T and samples of levels ended by the cap.
+    unconverged: list[tuple[float, Count]] = field(default_factory=list)
+    told: float = math.inf  # T of the coldest level a listener has been handed
+    _path: Annotated[AnnealingPath | None, Stored.NEVER] = None
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """All classes are of one divergence and stand on one ladder."""
+        d, classes = state["d"], state["classes"]
+        require(all(one.d == d for one in classes), "classes differ in their features")
+        require(
+            all(one.divergence is state["divergence"] for one in classes),
+            "classes differ in their divergence",
+        )
+        require(
+            state["top"] is not None or all(one.rung is None for one in classes),
+            "a class is on a ladder that is not there",
+        )
+        if state["chosen"] is not None:
+            check_level("the chosen level", state["chosen"], d, len(classes))
 
     def copy(self) -> Annealer:
         """A twin that can go on by itself."""

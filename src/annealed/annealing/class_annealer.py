@@ -9,18 +9,32 @@ tracks, its size fixed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
 
 from annealed.annealing import codebook as cold
 from annealed.annealing.codebook import Codebook
 from annealed.annealing.schedule import Schedule
-from annealed.divergences import SMALLEST_UNIT, Array, BregmanDivergence
+from annealed.divergences import SMALLEST_UNIT, Array, BregmanDivergence, check_matrix
 from annealed.kernels import kernel_for
-from annealed.kernels.protocol import LevelRun
-from annealed.path import Split
+from annealed.kernels.protocol import Kernel, LevelRun
+from annealed.path import Split, check_splits
+from annealed.stored import (
+    MOST_LEVELS,
+    Amount,
+    Count,
+    Features,
+    Positive,
+    Rung,
+    State,
+    Stored,
+    StoredAs,
+    Vector,
+    one_width,
+    require,
+)
 
 NEVER = int(np.iinfo(np.int64).max)
 # Samples a class must bring after a reheating before it goes along.
@@ -38,31 +52,70 @@ class ClassLevel:
     """What one class looked like when it finished a level."""
 
     book: Codebook
-    samples: int
+    samples: Count
     distortion: float
     entropy: float
 
 
+@dataclass(eq=False, repr=False)
 class ClassAnnealer:
     """One class on its way down the ladder."""
 
-    def __init__(self, d: int, divergence: BregmanDivergence, warm_up: int) -> None:
-        self.divergence = divergence
-        self.kernel = kernel_for(divergence)
-        self.d = d
-        self.warm_up = warm_up  # samples that decide the unit of temperature
-        self.weight = 0.0  # sample weight seen before the current run
-        self.samples = 0  # samples learnt before the current run
-        self.rung: int | None = None  # k of T_k; None while warming up
-        self.first_rung = 0
-        self.reheated_to = 0  # where on the ladder it goes on once it has woken up
-        self.tracking = False
-        self.paired = False  # whether the current level carries perturbed twins
-        self.levels: dict[int, ClassLevel] = {}
-        self.splits: list[Split] = []
-        self.next_node = 1
-        self.book: Codebook | None = None  # as the current level began
+    d: Features
+    divergence: BregmanDivergence
+    warm_up: Positive  # samples that decide the unit of temperature
+    weight: float = 0.0  # sample weight seen before the current run
+    samples: Count = 0  # samples learnt before the current run
+    rung: Rung | None = None  # k of T_k; None while warming up
+    first_rung: Rung = 0
+    reheated_to: Rung = 0  # where on the ladder it goes on once it has woken up
+    tracking: bool = False
+    paired: bool = False  # whether the current level carries perturbed twins
+    levels: dict[Rung, ClassLevel] = field(default_factory=dict)
+    splits: list[Split] = field(default_factory=list)
+    next_node: Positive = 1
+    book: Codebook | None = None  # as the current level began
+    kernel: Annotated[Kernel, Stored.NEVER] = field(init=False)
+    run: Annotated[LevelRun, StoredAs(State)] = field(init=False)
+    # What the warm-up has found, and the level it is at: once it has left the warm-up.
+    low: Annotated[Vector, Stored.ONCE_SET] = field(init=False)
+    high: Annotated[Vector, Stored.ONCE_SET] = field(init=False)
+    variance: Annotated[Vector, Stored.ONCE_SET] = field(init=False)
+    mean: Annotated[Vector, Stored.ONCE_SET] = field(init=False)
+    entered_at: Annotated[Amount, Stored.ONCE_SET] = field(init=False)
+    temperature: Annotated[Amount, Stored.ONCE_SET] = field(init=False)
+    run_settings: Annotated[State, Stored.ONCE_SET] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kernel = kernel_for(self.divergence)
         self.run = self._new_run()
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Levels, codebook and what the kernel knows are of one number of features."""
+        d = state["d"]
+        check_splits(state["splits"])
+        check_matrix(state["divergence"], d)
+        require(len(state["levels"]) < MOST_LEVELS, "a class has too many levels")
+        for level in state["levels"].values():
+            one_width("a level", d, level.book.mu)
+        begun = state["book"] is not None
+        on_ladder = state["rung"] is not None
+        require(begun == on_ladder, "a class has a codebook but no rung, or no codebook")
+        if begun:
+            found = ("low", "high", "variance", "mean", "entered_at", "temperature", "run_settings")
+            require(
+                all(name in state for name in found),
+                "a class has left its warm-up without what it found",
+            )
+            one_width("a class", d, state["book"].mu, *(state[name] for name in found[:4]))
+        else:
+            # The kernel makes room for d features before it looks at these.
+            mean = state["run"].get("mean")
+            require(
+                isinstance(mean, np.ndarray) and mean.shape == (d,),
+                "a warm-up is of another number of features",
+            )
 
     def copy(self) -> ClassAnnealer:
         """A twin that shares what never changes (finished levels, splits)."""

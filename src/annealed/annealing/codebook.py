@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence
+from annealed.stored import Indices, Matrix, State, Vector, one_length, one_width
 
 Nodes = NDArray[np.int64]
 
@@ -30,14 +31,21 @@ class Codebook:
     node : (K,), the place of each in the tree of splits
     """
 
-    mu: Array
-    rho: Array
-    axis: Array
-    before: Array
-    critical: Array
-    error: Array
-    mass: Array
-    node: Nodes
+    mu: Matrix
+    rho: Vector
+    axis: Matrix
+    before: Matrix
+    critical: Vector
+    error: Vector
+    mass: Vector
+    node: Indices
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Everything is known of every codevector."""
+        one_length("a codebook", *state.values())
+        mu = state["mu"]
+        one_width("a codebook", mu.shape[1], mu, state["axis"], state["before"])
 
     def __len__(self) -> int:
         return len(self.mu)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from annealed.annealing.annealer import Annealer
+from annealed.annealing.annealer import Annealer, LevelChooser
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, SquaredEuclidean
 from annealed.path import AnnealingPath, Level
+from annealed.stored import Count, Positive, State, Vector, one_length
 
 # Surrogate paths of each kind; their mean and spread decide. Six keep the whole choice within a
 # few times the cost of the path itself.
@@ -50,11 +51,16 @@ class Persistence:
         infinite where the surrogates did not go).
     """
 
-    n_clusters: int
+    n_clusters: Positive
     margin: float
-    plateau: Array
-    expected: Array
-    required: Array
+    plateau: Vector
+    expected: Vector
+    required: Vector
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Of every plateau it is known what was expected and required."""
+        one_length("the plateaus", state["plateau"], state["expected"], state["required"])
 
 
 # How a surrogate is annealed: rows, schedule, randomness.
@@ -163,11 +169,11 @@ def covariance_of(annealer: Annealer) -> Array:
     return between + np.diag(np.maximum(variance - np.diag(between), 0.0))
 
 
-class GivenK:
-    """Chooser for `Annealer`: the model with a given number of codevectors."""
+@dataclass(eq=False)
+class GivenK(LevelChooser):
+    """Choose the model with a given number of codevectors."""
 
-    def __init__(self, K: int) -> None:
-        self.K = K
+    K: Positive
 
     def __call__(self, annealer: Annealer) -> Level:
         """Cut the path at K, or as close below as it comes."""
@@ -175,15 +181,16 @@ class GivenK:
         return path.codebook(min(self.K, len(path.splits) + 1))
 
 
-class PersistentK:
-    """Chooser for `Annealer`: the level whose K stands out, cut where it is coldest."""
+@dataclass(eq=False)
+class PersistentK(LevelChooser):
+    """Choose the level whose K stands out, cut where it is coldest."""
 
-    def __init__(self, samples: int | None, seed: int) -> None:
-        self.samples, self.seed = samples, seed
-        self.persistence: Persistence | None = None
+    samples: Count | None
+    seed: Count
+    persistence: Persistence | None = None
 
     def __call__(self, annealer: Annealer) -> Level:
-        """Scorer the path and cut it at the K that persists."""
+        """Judge the path and cut it at the K that persists."""
         samples = self.samples or annealer.path()[-1].samples
         self.persistence = judge_persistence(
             annealer.path(),

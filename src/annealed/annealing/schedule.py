@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annealed.stored import Amount, Count, Positive, Rule
 
 
 @dataclass(frozen=True)
@@ -14,21 +17,21 @@ class Schedule:
     """
 
     split: str = "variance"
-    T_max: float | None = None
-    T_min: float | None = None
-    gamma: float = 0.9
-    K_max: int = 100
-    K_per_class: int = 0  # K_max is at least this many for every class
-    wanted: int | None = None  # go on, below T_min if need be, until there are this many
-    growth: int = 2  # and on, to this many times as many
+    T_max: Amount | None = None
+    T_min: Amount | None = None
+    gamma: Annotated[float, Rule(lambda v: 0 < v < 1, "between 0 and 1")] = 0.9
+    K_max: Positive = 100
+    K_per_class: Count = 0  # K_max is at least this many for every class
+    wanted: Positive | None = None  # go on, below T_min if need be, until there are this many
+    growth: Positive = 2  # and on, to this many times as many
     epsilon_c: float = 0.01
     epsilon_n: float = 0.1
     epsilon_r: float = 1e-7
     delta: float = 0.1
     alpha: tuple[float, float] = (1.0, 0.9)
-    alpha_min: float = 0.0
-    samples_per_codevector: int = 100
-    patience: int = 5
+    alpha_min: Amount = 0.0
+    samples_per_codevector: Count = 100
+    patience: Positive = 5
     paper: bool = False
     splitting: bool = True
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,8 @@ from annealed.annealing.codebook import Codebook
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
 from annealed.kernels import kernel_for
-from annealed.path import AnnealingPath, Family, Level, Split
+from annealed.path import AnnealingPath, Family, Level, Split, check_level, check_splits
+from annealed.stored import Amount, Count, Matrix, Positive, State, require
 
 # A codevector splits at T when its T_c exceeds T by this part: closer to T_c its two sides would
 # stand so close together that iterating to their fixed point takes for ever.
@@ -47,6 +48,7 @@ COLDEST = 1e-9
 DENSE = 16
 
 
+@dataclass(eq=False, repr=False)
 class BatchAnnealer:
     """Deterministic annealing of one class.
 
@@ -61,20 +63,29 @@ class BatchAnnealer:
         Iterations at one temperature after which it is done regardless.
     """
 
-    def __init__(
-        self, divergence: BregmanDivergence, schedule: Schedule, tol: float, max_iter: int
-    ) -> None:
-        self.divergence, self.schedule = divergence, schedule
-        self.tol, self.max_iter = tol, max_iter
-        self.levels: list[Level] = []
-        self.splits: list[Split] = []
-        self.next_node = 1
-        self.iterations = 0
-        self.unconverged: list[float] = []  # temperatures at which max_iter was reached
-        self.end_temperature: float | None = None
-        self.told = math.inf  # T of the coldest level a listener has been handed
-        self.chosen: Level | None = None
-        self.covariance = np.zeros((0, 0))  # in coordinates where phi is half of Euclid's curvature
+    divergence: BregmanDivergence
+    schedule: Schedule
+    tol: Amount
+    max_iter: Positive
+    levels: list[Level] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
+    next_node: Positive = 1
+    iterations: Count = 0
+    unconverged: list[float] = field(default_factory=list)  # T at which max_iter was reached
+    end_temperature: Amount | None = None
+    told: float = math.inf  # T of the coldest level a listener has been handed
+    chosen: Level | None = None
+    # In coordinates where phi is half of Euclid's curvature.
+    covariance: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """There are levels, all of one class and one number of features."""
+        check_splits(state["splits"])
+        levels = [*state["levels"], *([] if state["chosen"] is None else [state["chosen"]])]
+        require(levels, "an annealing has no level")
+        for level in levels:
+            check_level("a level", level, levels[0].codevectors.shape[1], 1)
 
     def copy(self) -> BatchAnnealer:
         """A twin that stays as it is while this one goes on."""

@@ -9,17 +9,34 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.divergences import Array, BregmanDivergence
+from annealed.divergences import Array, BregmanDivergence, check_matrix
 from annealed.kernels import kernel_for
-from annealed.kernels.protocol import WinnerRun
+from annealed.kernels.protocol import Kernel, WinnerRun
+from annealed.stored import (
+    Amount,
+    Classes,
+    Count,
+    Matrix,
+    Positive,
+    State,
+    Stored,
+    StoredAs,
+    Vector,
+    among,
+    between,
+    one_length,
+    one_width,
+    require,
+)
 
 Integers = NDArray[np.int64]
+ClassNumber = Annotated[int, between(0, 2**31)]
 # Multiplications per call of the kernel, so that Ctrl-C is heard in time.
 WORK_PER_CALL = 20_000_000
 # Rounds of hard clustering that init="k-means" makes within a class.
@@ -39,16 +56,17 @@ class Terms:
     seed : decides where codevectors start
     """
 
-    rule: str
-    size: int
+    rule: Annotated[str, among("vq", "lvq1", "glvq")]
+    size: Positive
     init: str
-    given: tuple[Array, ...] | None
+    given: tuple[Matrix, ...] | None
     alpha: tuple[float, float]
-    alpha_min: float
-    wait: int
-    seed: int
+    alpha_min: Amount
+    wait: Positive
+    seed: Count
 
 
+@dataclass(eq=False, repr=False)
 class Competition:
     """Codevectors of one or several classes that compete for every sample.
 
@@ -58,17 +76,50 @@ class Competition:
     terms : Terms
     """
 
-    def __init__(self, divergence: BregmanDivergence, terms: Terms) -> None:
-        self.divergence, self.terms = divergence, terms
-        self.kernel = kernel_for(divergence)
-        self.waiting: dict[int, tuple[Array, Array]] = {}  # rows and weights a class has kept
-        self.label = np.empty(0, dtype=np.int32)  # class of every codevector that competes
-        self.start = np.empty((0, 0))  # where the current run began
-        self.weight = 0.0  # of the rows that starts were made from,
-        self.mean: Array | None = None  # their mean,
-        self.spread = 0.0  # and their mean divergence from the nearest start of their class
-        self.run: WinnerRun | None = None  # once a class has started
-        self._provisional: tuple[Array, NDArray[np.int32]] | None = None
+    divergence: BregmanDivergence
+    terms: Terms
+    # Rows and weights a class has kept.
+    waiting: dict[ClassNumber, tuple[Matrix, Vector]] = field(default_factory=dict)
+    # The class of every codevector that competes.
+    label: Classes = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    start: Matrix = field(default_factory=lambda: np.empty((0, 0)))  # where the current run began
+    weight: Amount = 0.0  # of the rows that starts were made from,
+    mean: Vector | None = None  # their mean,
+    spread: Amount = 0.0  # and their mean divergence from the nearest start of their class
+    kernel: Annotated[Kernel, Stored.NEVER] = field(init=False)
+    run: Annotated[WinnerRun | None, StoredAs(State | None)] = None
+    _provisional: Annotated[tuple[Matrix, Classes] | None, Stored.NEVER] = None
+
+    def __post_init__(self) -> None:
+        self.kernel = kernel_for(self.divergence)
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Codevectors and rows that wait are of one number of features."""
+        begun, start, label = state["run"] is not None, state["start"], state["label"]
+        require(
+            begun == (state["mean"] is not None) == (len(label) > 0),
+            "a competition has begun without codevectors",
+        )
+        for kept in state["waiting"].values():
+            one_length("rows that wait", *kept)
+        if begun:
+            one_length("a competition", start, label)
+            one_width("a competition", start.shape[1], state["mean"])
+            require((label >= 0).all(), "a codevector has an impossible class")
+            check_matrix(state["divergence"], start.shape[1])
+
+    def check_rows(self, d: int | None) -> None:
+        """Raise MalformedError unless there are rows, and all are of d features."""
+        rows = [kept[0] for kept in self.waiting.values()]
+        parts = rows if self.run is None else [self.start, *rows]
+        require(parts, "a competition has no rows")
+        one_width("a competition", d, *parts)
+
+    @property
+    def highest_class(self) -> int:
+        """The number of the last class, of those that compete and those that wait."""
+        return int(max([*self.label.tolist(), *self.waiting]))
 
     # -- copies --------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.clustering import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights
 from annealed.estimators.parameters import check_parameters, one_of, real, whole
-from annealed.path import AnnealingPath, Level
+from annealed.path import AnnealingPath, Level, check_level
+from annealed.stored import Count, Indices, State
 
 # Rows and cooling factor of a surrogate of n_clusters="auto". A batch pays for every row at every
 # iteration. Critical temperatures are exact, so plateaus hardly depend on the ladder (by 0.02 in
@@ -134,6 +135,17 @@ class DeterministicAnnealing(ClusterReader):
         "tol": [real(0)],
         "max_iter": [whole(1)],
     }
+    _learner: BatchLearner
+    n_iter_: Count
+    labels_: Indices
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Whatever answers is of the features of the model."""
+        if "_learner" in state:
+            for level in (state["_learner"].annealer.model(), state["_learner"].fixed):
+                if level is not None:
+                    check_level("the model", level, state.get("n_features_in_"), 1)
 
     def __init__(
         self,

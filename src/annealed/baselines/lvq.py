@@ -6,7 +6,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -25,8 +25,8 @@ from annealed.estimators.codevectors import (
     places_of,
 )
 from annealed.estimators.parameters import Rule, check_parameters, one_of, real, step_pair, whole
+from annealed.stored import Count, Labels, State, check_labels
 
-Labels = NDArray[Any]
 RULES: dict[str, list[Rule]] = {
     "n_codevectors_per_class": [whole(1)],
     "rule": [one_of("lvq1", "glvq")],
@@ -106,6 +106,19 @@ class LVQClassifier(ClassifierMixin, CodevectorEstimator):
     """
 
     _rules = RULES
+    _competition: Competition
+    _seen: list[Any]
+    classes_: Labels
+    n_iter_: Count
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """The rows have the features of the model, and every class a label."""
+        if "_competition" in state:
+            state["_competition"].check_rows(state.get("n_features_in_"))
+            check_labels(
+                state.get("classes_"), state.get("_seen"), state["_competition"].highest_class + 1
+            )
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from annealed.estimators.codevectors import (
 )
 from annealed.estimators.parameters import Rule, check_parameters, one_of, real, step_pair, whole
 from annealed.kernels import kernel_for
+from annealed.stored import Count, Indices, State, require
 
 RULES: dict[str, list[Rule]] = {
     "n_clusters": [whole(1)],
@@ -99,6 +100,16 @@ default="k-means++"
     """
 
     _rules = RULES
+    _competition: Competition
+    n_iter_: Count
+    labels_: Indices
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """The rows have the features of the model, and one class."""
+        if "_competition" in state:
+            state["_competition"].check_rows(state.get("n_features_in_"))
+            require(state["_competition"].highest_class == 0, "a clustering has several classes")
 
     def __init__(
         self,

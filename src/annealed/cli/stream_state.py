@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
-import math
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from annealed.cli.answers import Written
-from annealed.estimators.parameters import Rule
-from annealed.persistence.checks import TEXT, count, list_of, maybe
 from annealed.persistence.container import refuse
+from annealed.persistence.schema import fields_of
+from annealed.stored import Count, Finite, Positive
 from annealed.tables.files.records import CSVRows, JSONRows, Records, split_records
 
 _DIGEST = re.compile("[0-9a-f]{32}")
@@ -43,20 +42,20 @@ class StreamState:
         How far the file of answers had come; None without one.
     """
 
-    consumed: int
-    bad: int
+    consumed: Positive
+    bad: Count
     target: str | None
     columns: list[str]
     kinds: dict[str, str]
-    scored: int
-    mean: float
-    recent: float
+    scored: Count
+    mean: Finite
+    recent: Finite
     delimiter: str | None
     names: list[str]
-    begins: int
+    begins: Count
     fingerprint: str
     pending: str
-    answers_size: int | None
+    answers_size: Positive | None
     answers_digest: str | None
 
     def to_plain(self) -> dict[str, Any]:
@@ -70,9 +69,9 @@ class StreamState:
             raise ValueError(
                 f"{path} is a model, but no checkpoint of a stream: give another --checkpoint"
             )
-        for name, rule in _RULES.items():
-            if not rule.allows(values[name]):
-                refuse(path, f"{name} of its stream must be {rule.words}")
+        for name, field in fields_of(cls).items():
+            if not field.rule.allows(values[name]):
+                refuse(path, f"{name} of its stream must be {field.rule.words}")
         state = cls(**values)
         if not state._fits():
             refuse(path, "what it knows of its stream does not fit together")
@@ -81,10 +80,8 @@ class StreamState:
     def _fits(self) -> bool:
         """Whether the parts agree with each other."""
         kinds = self.kinds
-        known = (
-            isinstance(kinds, dict)
-            and sorted(kinds) == sorted(self.columns)
-            and all(kind in ("number", "category") for kind in kinds.values())
+        known = sorted(kinds) == sorted(self.columns) and all(
+            kind in ("number", "category") for kind in kinds.values()
         )
         counted = max(self.bad, self.scored, self.begins) <= self.consumed
         form = self.delimiter in (",", ";", "\t") if self.names else self.delimiter is None
@@ -117,13 +114,3 @@ class StreamState:
         if rest or len(records) > self.consumed:
             refuse(path, "rows that wait are no whole rows")
         return records
-
-
-_TEXTS = list_of(TEXT)
-_FINITE = Rule(lambda v: type(v) is float and math.isfinite(v), "a finite number")
-_RULES = {
-    "consumed": count(1), "bad": count(), "target": maybe(TEXT), "columns": _TEXTS,
-    "scored": count(), "mean": _FINITE, "recent": _FINITE, "delimiter": maybe(TEXT),
-    "names": _TEXTS, "begins": count(), "fingerprint": TEXT, "pending": TEXT,
-    "answers_size": maybe(count(1)), "answers_digest": maybe(TEXT),
-}  # fmt: skip

@@ -1,6 +1,13 @@
 """Bregman divergences: what they are (base), and those that are compiled (built_in)."""
 
-from annealed.divergences.base import LARGEST, SMALLEST_UNIT, Array, BregmanDivergence, Geometry
+from annealed.divergences.base import (
+    LARGEST,
+    SMALLEST_UNIT,
+    Array,
+    BregmanDivergence,
+    Geometry,
+    check_matrix,
+)
 from annealed.divergences.built_in import (
     BUILT_IN,
     IDivergence,
@@ -16,5 +23,5 @@ from annealed.divergences.built_in import (
 __all__ = [
     "BUILT_IN", "LARGEST", "SMALLEST_UNIT", "Array", "BregmanDivergence", "Geometry",
     "IDivergence", "ItakuraSaito", "KullbackLeibler", "Logistic", "Mahalanobis", "Separable",
-    "SquaredEuclidean", "get_divergence",
+    "SquaredEuclidean", "check_matrix", "get_divergence",
 ]  # fmt: skip

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from annealed.stored import Vector, require
+
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
@@ -293,6 +295,12 @@ def _positive(distance: Array) -> Array:
 class Geometry(NamedTuple):
     """How far a codevector may move at a step of fine-tuning, and where to: `Annealer.geometry`."""
 
-    unit: Array
-    low: Array
-    high: Array
+    unit: Vector
+    low: Vector
+    high: Vector
+
+
+def check_matrix(divergence: BregmanDivergence, d: int) -> None:
+    """Raise MalformedError if it has a Mahalanobis matrix of another number of features."""
+    matrix = divergence.matrix
+    require(matrix is None or len(matrix) == d, "the Mahalanobis matrix is of another size")

@@ -10,7 +10,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ from annealed.estimators.parameters import (
     whole,
 )
 from annealed.path import AnnealingPath, Level
+from annealed.stored import Stored
 from annealed.views.sketch import sketch_bifurcation
 
 __all__ = [
@@ -107,7 +108,9 @@ def paper_settings() -> dict[str, Any]:
 class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
     """The common part of the estimators that anneal."""
 
-    _rules: dict[str, list[Rule]] = SHARED_RULES
+    _rules: ClassVar[dict[str, list[Rule]]] = SHARED_RULES
+    # The parameters that were checked last, and what came of them.
+    _checked: Annotated[Any, Stored.NEVER]
 
     # -- parameters ----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
+from annealed import stored
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
@@ -29,6 +30,7 @@ from annealed.fine_tuning.model import TunedModel, as_annealed, calibrated
 from annealed.fine_tuning.scoring import Candidate, Score
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
+from annealed.stored import State, check_labels
 
 Labels = NDArray[Any]
 
@@ -150,6 +152,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     """
 
     _learner: ClassLearner
+    classes_: stored.Labels
     _rules = STREAM_RULES | {
         "level": [one_of("auto", "last")],
         "fine_tune": [one_of(*TUNINGS, None)],
@@ -211,6 +214,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self.class_weight = class_weight
         self.random_state = random_state
         self.callbacks = callbacks
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Every class has a label."""
+        super().check_stored(state)
+        if "_learner" in state:
+            labels = state["_learner"].labels
+            check_labels(state.get("classes_"), labels, len(labels))
 
     # -- learning ------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from annealed.estimators.parameters import one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
 from annealed.kernels import kernel_for
 from annealed.path import Level
+from annealed.stored import Indices
 
 
 class ClusterReader(ClusterMixin, AnnealingEstimator):
@@ -215,6 +216,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     """
 
     _learner: ClusterLearner
+    labels_: Indices
     _rules = STREAM_RULES | {
         "n_clusters": [one_of("auto"), whole(1), one_of(None)],
         "polish": [one_of(True, False)],

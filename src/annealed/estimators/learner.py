@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -24,7 +24,8 @@ from annealed.fine_tuning.model import Fits, TunedModel, as_annealed
 from annealed.fine_tuning.scoring import Score
 from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions, reach
 from annealed.kernels import kernel_for
-from annealed.path import AnnealingPath, Level
+from annealed.path import AnnealingPath, Level, check_level
+from annealed.stored import State, one_width, require
 
 Index = NDArray[np.int32]
 Listener = Callable[[Any], None]
@@ -68,6 +69,7 @@ class ClassSettings(Settings):
 S = TypeVar("S", bound=Settings)
 
 
+@dataclass(eq=False)
 class Learner(ABC, Generic[S]):
     """An annealing, and everything else that changes as samples come.
 
@@ -76,10 +78,9 @@ class Learner(ABC, Generic[S]):
     fixed : the level `at` picked; it answers from then on, and nothing is learnt any more
     """
 
-    def __init__(self, annealer: Annealer) -> None:
-        self.annealer = annealer
-        self.watch: Watch | None = None
-        self.fixed: Level | None = None
+    annealer: Annealer
+    watch: Watch | None = None
+    fixed: Level | None = None
 
     @property
     def divergence(self) -> BregmanDivergence:
@@ -182,15 +183,25 @@ class Learner(ABC, Generic[S]):
         return True
 
 
+@dataclass(eq=False)
 class ClusterLearner(Learner[Settings]):
     """Learns one class: clusters.
 
     polished : the hard clustering that answers until something more is learnt
     """
 
-    def __init__(self, annealer: Annealer) -> None:
-        super().__init__(annealer)
-        self.polished: Level | None = None
+    polished: Level | None = None
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Whatever answers is of one class and of the annealer's features."""
+        annealer, watch = state["annealer"], state["watch"]
+        require(len(annealer.classes) == 1, "a clustering has several classes")
+        watched = None if watch is None else watch.model
+        require(watched is None or type(watched) is Level, "a watch is of no clustering")
+        for level in (state["fixed"], state["polished"], watched):
+            if level is not None:
+                check_level("the model", level, annealer.d, 1)
 
     @classmethod
     def new(
@@ -292,6 +303,7 @@ class ClusterLearner(Learner[Settings]):
         return replace(best, samples=max(start.samples for start in starts) + passes)
 
 
+@dataclass(eq=False)
 class ClassLearner(Learner[ClassSettings]):
     """Learns several classes, chooses among levels and fine-tunes.
 
@@ -300,11 +312,25 @@ class ClassLearner(Learner[ClassSettings]):
     level_scores : of the levels of the path, where they were measured
     """
 
-    def __init__(self, annealer: Annealer) -> None:
-        super().__init__(annealer)
-        self.labels: list[Any] = []
-        self.tuner: StreamTuner | None = None
-        self.level_scores: list[float] | None = None
+    labels: list[Any] = field(default_factory=list)
+    tuner: StreamTuner | None = None
+    level_scores: list[float] | None = None
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Whatever answers is of the annealer's features and classes."""
+        annealer, tuner, watch = state["annealer"], state["tuner"], state["watch"]
+        n = len(annealer.classes)
+        require(n == len(state["labels"]), "the model is of other classes")
+        if state["fixed"] is not None:
+            check_level("the model", state["fixed"], annealer.d, n)
+        if tuner is not None:
+            require(not tuner.tunings or len(tuner.factor) == n, "fine-tuning is of other classes")
+            for tuning in tuner.tunings:
+                one_width("fine-tuning", annealer.d, tuning.start.level.codevectors)
+        if watch is not None and watch.model is not None:
+            require(type(watch.model) is TunedModel, "a watch is of no classifier")
+            check_level("the model that is watched", watch.model.level, annealer.d, n)
 
     def copy(self) -> Self:
         """A twin that can go on by itself."""

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
+from annealed.stored import Rule
 
-@dataclass(frozen=True)
-class Rule:
-    """A test of a value and the words for what it asks."""
-
-    allows: Callable[[Any], bool]
-    words: str
+__all__ = ["Rule", "check_parameters", "instance", "one_of", "real", "step_pair", "whole"]
 
 
 def whole(low: int) -> Rule:

@@ -19,6 +19,7 @@ from annealed.estimators.learner import Learner, Settings
 from annealed.estimators.one_sample import FastPath, Sample, check_row, row_of
 from annealed.estimators.parameters import Rule, one_of
 from annealed.path import Level
+from annealed.stored import Key, State, require
 
 
 def _is_detector(value: Any) -> bool:
@@ -39,6 +40,14 @@ class StreamingEstimator(AnnealingEstimator):
     """An estimator whose learner goes on as samples come."""
 
     _learner: Learner[Any]
+    _keys: tuple[Key, ...]
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """The learner is of the model's features."""
+        if "_learner" in state:
+            d = state.get("n_features_in_")
+            require(state["_learner"].annealer.d == d, "the model is of another number of features")
 
     @abstractmethod
     def _settings(self) -> Settings:
@@ -71,7 +80,7 @@ class StreamingEstimator(AnnealingEstimator):
         if first:
             self.n_features_in_ = row.shape[1]
             if isinstance(x, Mapping):
-                self._keys: tuple[Any, ...] | None = tuple(x)
+                self._keys = tuple(x)
                 if all(isinstance(key, str) for key in x):
                     self.feature_names_in_ = np.array(list(x), dtype=object)
         self._check_row(row)

@@ -9,16 +9,23 @@ and GLVQ move nothing but the nearest codevectors (cpp/winner.hpp).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.divergences import Array, BregmanDivergence, Geometry, KullbackLeibler
+from annealed.divergences import (
+    Array,
+    BregmanDivergence,
+    Geometry,
+    KullbackLeibler,
+    check_matrix,
+)
 from annealed.fine_tuning.model import Classes, Fits, Integers, TunedModel
 from annealed.kernels import kernel_for
-from annealed.kernels.protocol import Run, SoftRun, WinnerRun
+from annealed.kernels.protocol import Kernel, Run, SoftRun, WinnerRun
+from annealed.stored import Amount, Positive, State, Stored, StoredAs, one_width, require
 
 # Samples per step, and its length in units of each parameter's spread (see docs/notation.md).
 BATCH = 16
@@ -31,6 +38,7 @@ CHANGING_WINDOW = 500
 WORK_PER_CALL = 20_000_000
 
 
+@dataclass(eq=False, repr=False)
 class Tuning(ABC):
     """Fine-tuning that goes on as samples come.
 
@@ -48,21 +56,33 @@ class Tuning(ABC):
         Steps whose average is the model; older ones fade (soft LVQ only).
     """
 
-    def __init__(
-        self,
-        divergence: BregmanDivergence,
-        start: TunedModel,
-        n_classes: int,
-        geometry: Geometry,
-        fits: Fits,
-        rate: float = RATE,
-        window: int = WINDOW,
-    ) -> None:
-        self.divergence, self.start, self.fits = divergence, start, fits
-        self.n_classes, self.geometry = n_classes, geometry
-        self.rate, self.window = rate, window
-        self.kernel = kernel_for(divergence)
+    divergence: BregmanDivergence
+    start: TunedModel
+    n_classes: Positive
+    geometry: Geometry
+    fits: Fits
+    rate: Amount = RATE
+    window: Positive = WINDOW
+    kernel: Annotated[Kernel, Stored.NEVER] = field(init=False)
+    run: Annotated[Any, StoredAs(State)] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kernel = kernel_for(self.divergence)
         self.run = self._new_run()
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """It began with codevectors of every class, sorted by class."""
+        level, n_classes = state["start"].level, state["n_classes"]
+        classes = np.unique(level.classes)
+        require(
+            len(classes) == n_classes == level.classes.max() + 1
+            and (np.diff(level.classes) >= 0).all(),
+            "a fine-tuning has codevectors of other classes",
+        )
+        d = level.codevectors.shape[1]
+        one_width("a fine-tuning", d, *state["geometry"])
+        check_matrix(state["divergence"], d)
 
     @abstractmethod
     def _new_run(self) -> Run:
@@ -136,7 +156,7 @@ class Tuning(ABC):
 class SoftTuning(Tuning):
     """Soft LVQ."""
 
-    run: SoftRun
+    run: Annotated[SoftRun, StoredAs(State)] = field(init=False)
 
     def _new_run(self) -> SoftRun:
         start, level = self.start, self.start.level
@@ -219,7 +239,7 @@ class SoftTuning(Tuning):
 class WinnerTuning(Tuning):
     """LVQ1 or GLVQ: codevectors move, their weights and temperature stay."""
 
-    run: WinnerRun
+    run: Annotated[WinnerRun, StoredAs(State)] = field(init=False)
     rule = "lvq1"
     # alpha(v) = 1/(20 + v/10), v the updates of the codevector itself: no jump at the start.
     alpha = 20.0, 0.1

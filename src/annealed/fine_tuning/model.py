@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import kernel_for
 from annealed.path import Level
+from annealed.stored import State, Vector, require
 
 Classes = NDArray[np.int32]
 Integers = NDArray[np.int64]
@@ -36,10 +37,19 @@ class TunedModel:
     """
 
     level: Level
-    bias: Array
-    sharpness: Array | None = None
-    relevances: Array | None = None
+    bias: Vector
+    sharpness: Vector | None = None
+    relevances: Vector | None = None
     calibration: float = 1.0
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """What was fitted is of the codevectors and features of the level."""
+        K, d = state["level"].codevectors.shape
+        sharpness, relevances = state["sharpness"], state["relevances"]
+        require(len(state["bias"]) == K, "a fine-tuned model has a bias for other codevectors")
+        require(sharpness is None or len(sharpness) == K, "temperatures are of other codevectors")
+        require(relevances is None or len(relevances) == d, "relevances are of other features")
 
     def posterior(self, divergence: BregmanDivergence, X: NDArray[Any], classes: int) -> Array:
         """p(c|x) of every row, in the numbering of the level's classes."""

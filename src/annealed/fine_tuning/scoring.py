@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 
 from annealed.divergences import Array
 from annealed.fine_tuning.model import Classes
+from annealed.stored import Count, Positive
 
 # Numbers of a test's answers that are kept to calibrate by.
 CALIBRATED_NUMBERS = 100_000
@@ -36,10 +37,10 @@ class Candidate:
     accuracy, log_loss : float
     """
 
-    n_codevectors: int
+    n_codevectors: Positive
     temperatures: bool
     relevances: bool
-    steps: int
+    steps: Count
     score: float
     accuracy: float
     log_loss: float

@@ -10,8 +10,8 @@ calls cut the stream cannot be seen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array
 from annealed.fine_tuning.held_out import Selection, sizes
 from annealed.fine_tuning.methods import TUNINGS, SoftTuning, Tuning
-from annealed.fine_tuning.model import Classes, Fits, TunedModel, as_annealed
+from annealed.fine_tuning.model import Fits, TunedModel, as_annealed
 from annealed.fine_tuning.scoring import Candidate, Score, Scorer
 from annealed.path import Level
+from annealed.stored import Classes, Count, Positive, State, Vector, among, require
 
 # Samples on which candidates are compared; and those a fine-tuning learns before its answers count.
 LENGTH = 2000
@@ -38,6 +39,7 @@ SURVIVORS = 8
 EARLIEST = 500
 
 
+@dataclass(eq=False, repr=False)
 class Race:
     """Candidates that are tested on each sample and then learn it.
 
@@ -52,15 +54,36 @@ class Race:
         it would, although they will be better.
     """
 
-    def __init__(
-        self, runners: list[Tuning], length: int = LENGTH, may_not_win: bool = False
-    ) -> None:
-        self.runners, self.length, self.may_not_win = runners, length, may_not_win
-        self.seen = 0
-        self.leader: int | None = None
-        self.answers: list[list[Array]] = [[] for _ in runners]
-        self.classes: list[Classes] = []
-        self.counted: list[Array] = []  # how much each sample counts
+    runners: list[Tuning]
+    length: Positive = LENGTH
+    may_not_win: bool = False
+    seen: Count = 0
+    leader: Count | None = None
+    answers: list[list[NDArray[np.float32]]] = field(init=False)
+    classes: list[Classes] = field(default_factory=list)
+    counted: list[Vector] = field(default_factory=list)  # how much each sample counts
+
+    def __post_init__(self) -> None:
+        self.answers = [[] for _ in self.runners]
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """There is an answer of every runner to every sample, and a class and weight of it."""
+        runners, seen, leader = state["runners"], state["seen"], state["leader"]
+        require(runners and seen < state["length"] <= LENGTH, "a race is over")
+        require(leader is None or leader < len(runners), "a race is led by nobody")
+        require(len(runners) == len(state["answers"]), "a race has answers of other runners")
+        classes, counted = state["classes"], state["counted"]
+        require(len(classes) == len(counted), "a race has weights of other samples")
+        n = runners[0].n_classes
+        require(all(runner.n_classes == n for runner in runners), "a race is of other classes")
+        for answers in state["answers"]:
+            fits = all(answer.ndim == 2 and answer.shape[1] == n for answer in answers)
+            require(fits and sum(map(len, answers)) == seen, "a race has answers of other samples")
+        for parts in (classes, counted):
+            require(sum(map(len, parts)) == seen, "a race has other samples")
+        for each in classes:
+            require(((each >= 0) & (each < n)).all(), "a race has samples of impossible classes")
 
     def copy(self) -> Race:
         """A twin that can go on by itself."""
@@ -140,11 +163,12 @@ class TuningOptions:
     """
 
     last: bool
-    method: str | None
+    method: Annotated[str, among(*TUNINGS)] | None
     fits: tuple[Fits, ...]
-    window: int
+    window: Positive
 
 
+@dataclass(eq=False, repr=False)
 class StreamTuner:
     """Fine-tuning in a stream: the best of the last race, and the next race.
 
@@ -153,14 +177,24 @@ class StreamTuner:
     options : TuningOptions
     """
 
-    def __init__(self, options: TuningOptions) -> None:
-        self.options = options
-        self.race: Race | None = None
-        self.ladders = 0  # ladders that a race was held for
-        self.since = 0  # samples since the annealing began
-        self.due = EARLIEST
-        self.factor = np.empty(0)  # how much a sample of each class counts
-        self._set(None)
+    options: TuningOptions
+    race: Race | None = None
+    ladders: Count = 0  # ladders that a race was held for
+    since: Count = 0  # samples since the annealing began
+    due: Positive = EARLIEST
+    factor: Vector = field(default_factory=lambda: np.empty(0))  # how much a class's sample counts
+    tuning: Tuning | None = None
+    # Power of the posterior; and, where a plain level tracks, its T to predict at over T.
+    calibration: float = 1.0
+    tempering: float = 1.0
+    candidates: tuple[Candidate, ...] = ()
+    chosen: Candidate | None = None
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Whatever is fine-tuned is of the classes that it weighs."""
+        for tuning in _tunings(state["race"], state["tuning"]):
+            require(tuning.n_classes == len(state["factor"]), "a fine-tuning is of other classes")
 
     @classmethod
     def from_selection(
@@ -174,11 +208,8 @@ class StreamTuner:
         return tuner
 
     def _set(self, tuning: Tuning | None, calibration: float = 1.0, tempering: float = 1.0) -> None:
-        self.tuning = tuning
-        # Power of the posterior; and, where a plain level tracks, its T to predict at over T.
-        self.calibration, self.tempering = calibration, tempering
-        self.candidates: tuple[Candidate, ...] = ()
-        self.chosen: Candidate | None = None
+        self.tuning, self.calibration, self.tempering = tuning, calibration, tempering
+        self.candidates, self.chosen = (), None
 
     def copy(self) -> StreamTuner:
         """A twin that can go on by itself."""
@@ -189,6 +220,11 @@ class StreamTuner:
         return twin
 
     # -- races ---------------------------------------------------------------------------------
+
+    @property
+    def tunings(self) -> list[Tuning]:
+        """Everything that is being fine-tuned."""
+        return _tunings(self.race, self.tuning)
 
     @property
     def racing(self) -> bool:
@@ -302,6 +338,10 @@ class StreamTuner:
         if self.tuning is None:
             return None
         return replace(self.tuning.model(), calibration=self.calibration)
+
+
+def _tunings(race: Race | None, tuning: Tuning | None) -> list[Tuning]:
+    return [*([] if race is None else race.runners), *([] if tuning is None else [tuning])]
 
 
 def class_factors(annealer: Annealer, log_prior: Array) -> Array:

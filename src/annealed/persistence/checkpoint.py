@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from annealed.divergences import BregmanDivergence
-from annealed.persistence.files import Lock, check_writable, remove_leftovers
+from annealed.persistence.locking import Lock, check_writable, remove_leftovers
 from annealed.persistence.models import FilePath, read_model, write_model
 
 

@@ -1,6 +1,6 @@
 """Out of a model file: what `encoder` has written, and nothing else.
 
-Only the kinds in the table that is handed over are ever made, nothing that is read is ever called,
+Only objects of the classes that are handed over are ever made, nothing that is read is ever called,
 and nothing is made larger than the arrays of the file vouch for.
 """
 
@@ -16,7 +16,8 @@ import numpy as np
 from annealed.divergences import BregmanDivergence
 from annealed.persistence.container import NAMES, AnyArray
 from annealed.persistence.encoder import INT64, MOST_PARTS, SPARE_WIDTH
-from annealed.persistence.kind import Kind, MalformedError
+from annealed.persistence.schema import Schema
+from annealed.stored import MalformedError
 
 NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -26,18 +27,18 @@ class Decoder:
 
     Parameters
     ----------
-    kinds : mapping of str to Kind
+    schemas : mapping of str to Schema
     arrays : mapping of str to ndarray
     divergences : list of BregmanDivergence
     """
 
     def __init__(
         self,
-        kinds: Mapping[str, Kind],
+        schemas: Mapping[str, Schema],
         arrays: Mapping[str, AnyArray],
         divergences: Sequence[BregmanDivergence] = (),
     ) -> None:
-        self.kinds, self.arrays, self.divergences = kinds, arrays, divergences
+        self.schemas, self.arrays, self.divergences = schemas, arrays, divergences
         self._parts_left = MOST_PARTS
 
     def decode(self, node: Any) -> Any:
@@ -199,12 +200,12 @@ class Decoder:
         fields = node.get("fields")
         if not isinstance(fields, dict):
             raise MalformedError("an object has no fields")
-        kind = self._kind(node["kind"])
-        return kind.object_of({name: self.decode(value) for name, value in fields.items()})
+        schema = self._schema(node["kind"])
+        return schema.object_of({name: self.decode(value) for name, value in fields.items()})
 
     def _objects(self, node: Any) -> list[Any]:
-        kind = self._kind(node["kinds"])
-        return [kind.object_of(state) for state in self._rows(node.get("columns"))]
+        schema = self._schema(node["kinds"])
+        return [schema.object_of(state) for state in self._rows(node.get("columns"))]
 
     def _maps(self, node: Any) -> list[dict[str, Any]]:
         return self._rows(node["maps"])
@@ -219,13 +220,13 @@ class Decoder:
         rows = zip(*decoded.values(), strict=True)
         return [dict(zip(decoded, row, strict=True)) for row in rows]
 
-    def _kind(self, name: Any) -> Kind:
-        if not isinstance(name, str) or name not in self.kinds:
+    def _schema(self, name: Any) -> Schema:
+        if not isinstance(name, str) or name not in self.schemas:
             raise MalformedError(
                 f"it holds a {str(name)[:60]!r}, which this version of annealed does not know; "
                 "if it was written by a newer one, update annealed"
             )
-        return self.kinds[name]
+        return self.schemas[name]
 
     # What each first key means, and which keys may stand beside it.
     _READERS: ClassVar[dict[Any, tuple[Callable[[Any, Any], Any], tuple[str, ...]]]] = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from annealed.divergences import BUILT_IN, BregmanDivergence, Mahalanobis
 from annealed.persistence.container import NAMES, AnyArray
-from annealed.persistence.kind import CannotSaveError, Kind
+from annealed.persistence.schema import CannotSaveError, Schema
 
 # Lists at least this long go into arrays: of numbers, and of text.
 LONG, LONG_TEXT = 8, 1000
@@ -31,13 +31,13 @@ class Encoder:
 
     Parameters
     ----------
-    kinds : mapping of str to Kind
+    schemas : mapping of str to Schema
         Objects that may occur, under the names that stand for them in the file.
     """
 
-    def __init__(self, kinds: Mapping[str, Kind]) -> None:
-        self.kinds = kinds
-        self.names = {kind.cls: name for name, kind in kinds.items()}
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self.schemas = schemas
+        self.names = {schema.cls: name for name, schema in schemas.items()}
         self.arrays: dict[str, AnyArray] = {}
         self.divergences: list[dict[str, Any]] = []
         self.custom: BregmanDivergence | None = None
@@ -57,7 +57,7 @@ class Encoder:
             return {"float": "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"}
         if type(value) in self.names:
             name = self.names[type(value)]
-            state = self.kinds[name].state_of(value)
+            state = self.schemas[name].state_of(value)
             return {"kind": name, "fields": self._fields(state, place)}
         if isinstance(value, BregmanDivergence):
             return {"divergence": self._once(value, lambda: self._divergence(value))}
@@ -98,7 +98,7 @@ class Encoder:
         if len(items) >= 2 and len(types) == 1:
             (cls,) = types
             if cls in self.names:
-                states = [self.kinds[self.names[cls]].state_of(item) for item in items]
+                states = [self.schemas[self.names[cls]].state_of(item) for item in items]
                 if _alike(states):
                     self._count(len(items), place)
                     return {"kinds": self.names[cls], "columns": self._columns(states, place)}

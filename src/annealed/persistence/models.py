@@ -16,6 +16,7 @@ import sklearn
 
 from annealed.divergences import BUILT_IN, BregmanDivergence, Mahalanobis
 from annealed.persistence.answer import answer_of
+from annealed.persistence.classes import ESTIMATORS, SCHEMAS
 from annealed.persistence.container import (
     AnyArray,
     ModelFileError,
@@ -27,10 +28,9 @@ from annealed.persistence.container import (
 )
 from annealed.persistence.decoder import Decoder
 from annealed.persistence.encoder import Encoder
-from annealed.persistence.estimator_kinds import ESTIMATORS
-from annealed.persistence.kind import CannotSaveError, MalformedError
-from annealed.persistence.kinds import KINDS
+from annealed.persistence.schema import CannotSaveError
 from annealed.persistence.whole_files import replacing
+from annealed.stored import MalformedError
 
 #: Version of what stands in the header. It changes only when files written before could no longer
 #: be read as they are; new fields have defaults instead.
@@ -143,14 +143,15 @@ def write_model(estimator: Any, path: FilePath, extra: dict[str, Any]) -> None:
 
 def pack(estimator: Any, extra: dict[str, Any]) -> tuple[dict[str, str], dict[str, AnyArray]]:
     """Texts and arrays of a file that holds an estimator."""
-    name = next((n for n in ESTIMATORS if type(estimator) is KINDS[n].cls), None)
-    if name is None:
+    cls: type = type(estimator)
+    name = cls.__name__
+    if cls not in {schema.cls for schema in ESTIMATORS.values()}:
         raise CannotSaveError(
-            f"a {type(estimator).__name__} cannot be saved as a model file, which holds one of "
+            f"a {name} cannot be saved as a model file, which holds one of "
             f"{', '.join(ESTIMATORS)}. Of a pipeline save the step that is one of these, or use "
             "pickle"
         )
-    encoder = Encoder(KINDS)
+    encoder = Encoder(SCHEMAS)
     model = encoder.encode(estimator, "")
     fitted = bool(estimator.__sklearn_is_fitted__())
     answer = encoder.encode(answer_of(estimator) if fitted else None, "answer")
@@ -213,8 +214,8 @@ def read_model(path: FilePath, divergence: BregmanDivergence | None) -> tuple[An
     extra = _extra(header, path)
     with _refusing(path), np.errstate(all="ignore"):
         known = _divergences(header.get("divergences"), arrays, divergence)
-        model = Decoder(KINDS, arrays, known).decode(header.get("model"))
-        if type(model) not in {kind.cls for kind in ESTIMATORS.values()}:
+        model = Decoder(SCHEMAS, arrays, known).decode(header.get("model"))
+        if type(model) not in {schema.cls for schema in ESTIMATORS.values()}:
             raise MalformedError("it holds no estimator")
         _rehearse(model)
     return model, extra

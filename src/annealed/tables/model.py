@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealed.divergences import BUILT_IN, BregmanDivergence, get_divergence
 from annealed.estimators import ODAClassifier, ODAClustering
+from annealed.estimators.codevectors import CodevectorEstimator
+from annealed.stored import State, require
 from annealed.tables.columns import Floats, is_missing
 from annealed.tables.preprocessing import TablePreprocessor
 from annealed.tables.targets import names_in, take_out
@@ -81,6 +83,19 @@ n_clusters_margin_, path_, persistence_, temperature_, weights_
     preprocessor_: TablePreprocessor
     estimator_: Any
     target_name_: str | None
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """The estimator is one of ours, and gets the features that the preprocessing gives."""
+        if "estimator_" in state:
+            estimator = state["estimator_"]
+            ours = isinstance(estimator, CodevectorEstimator)
+            require(ours, "a model of tables has no estimator")
+            require("preprocessor_" in state, "a model of tables has no preprocessing")
+            width = len(state["preprocessor_"].get_feature_names_out())
+            require(
+                estimator.n_features_in_ == width, "preprocessing gives another number of features"
+            )
 
     def __init__(
         self,

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
+from annealed.stored import Indices, Positive, Vector
 from annealed.tables.categories import Categories
 from annealed.tables.columns import KINDS, NUMERIC, Floats
+
+
+class PreprocessorState(TypedDict):
+    """What `TablePreprocessor.to_state` gives and a model file holds; `read_state` checks more."""
+
+    standardize: bool
+    unknown: str
+    declared_kinds: dict[str, str] | None
+    max_categories: Positive
+    names: list[str]
+    named: bool
+    kinds: list[str]
+    categories: list[dict[str, Any]]
+    count: Vector
+    mean: Vector
+    m2: Vector
+    fill: Vector
+    category_counts: Indices
 
 
 def _refuse(problem: str) -> ValueError:
