@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from annealed.tables.categories import Categories
-from annealed.tables.columns import KINDS, NUMERIC, Floats
+from annealed.tables.columns import Floats
+from annealed.tables.kinds import KINDS, NUMERIC
 
 
 def _refuse(problem: str) -> ValueError:
