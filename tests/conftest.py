@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # tests import `predicates` and their like
 import thoroughness  # noqa: F401  (loads the profile of Hypothesis)
 
 

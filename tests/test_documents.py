@@ -30,7 +30,7 @@ from annealed.__main__ import main
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# These take minutes. tests/test_reproduce.py runs them.
+# These take minutes. tests/experiments/test_reproduce.py runs them.
 LONG = ("annealed reproduce",)
 # What a document stands for with a word of its own.
 PROGRAMS = {

@@ -120,7 +120,7 @@ def stream(
     from annealed.cli.stream_run import print_summary, run_stream
     from annealed.cli.streaming import StreamOptions
     from annealed.persistence import save
-    from annealed.tables.files.source import need_pyarrow
+    from annealed.tables.files.table_file import need_pyarrow
 
     options = StreamOptions(
         source=source, follow=follow, checkpoint=checkpoint, every=every, new_rows=new_rows,

@@ -22,8 +22,9 @@ from rich.text import Text
 from annealed.cli.streaming import Session, StreamOptions
 from annealed.persistence import Checkpoint
 from annealed.tables.files import TableError
+from annealed.tables.files.csv_format import read_header
 from annealed.tables.files.following import Block, follow_records, records_of
-from annealed.tables.files.records import CSVRows, JSONRows, Records, header_of
+from annealed.tables.files.records import CSVRows, JSONRows, Records
 
 
 def run_stream(
@@ -99,7 +100,8 @@ def _form(
     if b"\0" in start:
         raise ValueError(f"{name} is neither CSV nor JSON lines")
     try:
-        rows = CSVRows(*header_of(line))
+        header = read_header(line)
+        rows = CSVRows(header.delimiter, header.names)
     except ValueError as error:
         if isinstance(known, CSVRows) and known.can_be(line):
             return known, first

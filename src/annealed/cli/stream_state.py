@@ -12,6 +12,7 @@ from annealed.cli.answers import Written
 from annealed.persistence.container import refuse
 from annealed.persistence.schema import fields_of
 from annealed.stored import Count, Finite, Positive
+from annealed.tables.files.csv_format import DELIMITERS
 from annealed.tables.files.records import CSVRows, JSONRows, Records, split_records
 
 _DIGEST = re.compile("[0-9a-f]{32}")
@@ -84,7 +85,7 @@ class StreamState:
             kind in ("number", "category") for kind in kinds.values()
         )
         counted = max(self.bad, self.scored, self.begins) <= self.consumed
-        form = self.delimiter in (",", ";", "\t") if self.names else self.delimiter is None
+        form = self.delimiter in DELIMITERS if self.names else self.delimiter is None
         digests = [self.fingerprint]
         if self.answers_digest is not None:
             digests.append(self.answers_digest)

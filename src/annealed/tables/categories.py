@@ -52,7 +52,7 @@ class Categories:
         self.counts = np.zeros(self.width, dtype=np.int64) if counts is None else counts
 
     @classmethod
-    def learnt(cls, column: Column, most: int, *, other: bool = False) -> Self:
+    def learnt(cls, column: Column, most: int) -> Self:
         """The categories of a whole column: all of them, or the most frequent ones."""
         counts = np.bincount(column.values + 1, minlength=len(column.labels) + 1)
         found: list[tuple[str | None, int]] = [
@@ -66,7 +66,7 @@ class Categories:
             found = sorted(found, key=lambda pair: (-pair[1], pair[0] is None, pair[0] or ""))
             found = [pair for pair in found[:most] if pair[1] >= least]
         labels = sorted((label for label, _ in found), key=lambda label: (label is None, label))
-        return cls(labels, len(labels), other or rare)
+        return cls(labels, len(labels), rare)
 
     def copy(self) -> Categories:
         """A twin that can go on by itself."""

@@ -1,13 +1,11 @@
 """Tables of any make as columns of numbers or of texts.
 
-pandas, polars and pyarrow tables, lists of dicts, structured and plain arrays all become `Columns`.
-None of these packages is imported here: whoever hands over such a table has imported it.
+Frames (pandas, polars, pyarrow), lists of dicts, structured and plain arrays all become `Columns`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from annealed.tables.frames import floats_of, frame_of, moments_of, refuse_twins
+from annealed.tables.kinds import kind_of_array, kind_of_cell, kind_of_series
+
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-# What a column can be. The first three are numbers to a model; a column without a single cell is
-# of kind "empty" until something says otherwise.
-KINDS = ("number", "boolean", "datetime", "category")
-NUMERIC = ("number", "boolean", "datetime")
 # The largest number whose square is one too.
 LARGEST = 1e150
 EPOCH = dt.datetime(1970, 1, 1)
@@ -130,24 +127,6 @@ def is_missing(cell: Any) -> bool:
     return isinstance(cell, (float, np.floating, Decimal)) and cell != cell
 
 
-def kind_of_cell(cell: Any) -> str:
-    """What a cell that is not missing makes of its column; ValueError if it is no cell at all."""
-    if isinstance(cell, str):
-        return "category"
-    if isinstance(cell, (bool, np.bool_)):
-        return "boolean"
-    if isinstance(cell, complex) and not isinstance(cell, numbers.Real):
-        raise ValueError("Complex data not supported")
-    if isinstance(cell, (numbers.Real, Decimal)):
-        return "number"
-    if isinstance(cell, (dt.date, np.datetime64)):
-        return "datetime"
-    raise ValueError(
-        f"a cell must be a number, a text, a truth value or a time, not of type "
-        f"{type(cell).__name__!r}: argument must be a string or a number"
-    )
-
-
 def number_of_cell(cell: Any) -> float:
     """A cell as a number; ValueError if it is none."""
     if is_missing(cell):
@@ -190,12 +169,19 @@ def column_of_cells(name: str, cells: Sequence[Any], named: bool = True) -> Colu
 
 
 def _texts(name: str, cells: Sequence[Any]) -> Column:
+    return _coded(name, [text_of_cell(cell) for cell in cells])
+
+
+def _coded(name: str, cells: Sequence[Any]) -> Column:
+    """A column of codes. Cells that are alike are one text, so that each is looked at only once."""
+    different: dict[Any, int] = {}
+    where = [different.setdefault(cell, len(different)) for cell in cells]
     place: dict[str, int] = {}
-    codes = np.empty(len(cells), dtype=np.int64)
-    for row, cell in enumerate(cells):
+    codes = np.empty(len(different), dtype=np.int64)
+    for k, cell in enumerate(different):
         text = text_of_cell(cell)
-        codes[row] = -1 if text is None else place.setdefault(text, len(place))
-    return Column(name, "category", codes, tuple(place))
+        codes[k] = -1 if text is None else place.setdefault(text, len(place))
+    return Column(name, "category", codes[where], tuple(place))
 
 
 # -- whole tables --------------------------------------------------------------------------------
@@ -208,7 +194,7 @@ def columns_of(
 
     Parameters
     ----------
-    table : pandas, polars or pyarrow table, list of dicts, dict of columns, or array
+    table : frame (pandas, polars, pyarrow), list of dicts, dict of columns, or array
     names : sequence of str, optional
         The columns that are wanted, in this order.
     ignore_unknown : bool
@@ -217,32 +203,22 @@ def columns_of(
     """
     if sparse.issparse(table):
         raise TypeError("Sparse data was passed, but a table is dense. Use X.toarray()")
-    package = type(table).__module__.partition(".")[0]
-    if package == "pandas":
-        found = _of_pandas(table)
-    elif package == "polars":
-        found = _of_polars(table)
-    elif package == "pyarrow":
-        found = _of_arrow(table)
+    frame = frame_of(table)
+    if frame is not None:
+        found = _of_frame(frame)
     elif isinstance(table, Mapping):
         found = _of_mapping(table)
     elif isinstance(table, (list, tuple)) and len(table) and isinstance(table[0], Mapping):
         return _of_records(table, names, ignore_unknown)
     else:
         found = _of_array(table)
-    _refuse_twins(found.names)
+    refuse_twins(list(found.names))
     if names is None:
         return found
     if not found.named:
         _check_width(len(found.columns), len(names))
         return found
     return _in_order(found, names, ignore_unknown)
-
-
-def _refuse_twins(names: Sequence[str]) -> None:
-    twins = sorted({name for name in names if names.count(name) > 1})
-    if twins:
-        raise ValueError(f"the column name {twins[0]!r} appears more than once: rename one of them")
 
 
 def _check_width(found: int, expected: int) -> None:
@@ -318,81 +294,27 @@ def _of_mapping(table: Mapping[Any, Any]) -> Columns:
     return Columns(columns, lengths.pop() if lengths else 0)
 
 
-def _of_pandas(table: Any) -> Columns:
-    if table.ndim != 2:
-        raise ValueError("Expected 2D array, got 1D array instead. Reshape your data: a table has "
-                         "rows and columns")  # fmt: skip
-    columns = []
-    for place, name in enumerate(table.columns):
-        series = table.iloc[:, place]
-        columns.append(_of_series(str(name), series))
-    return Columns(tuple(columns), len(table))
+def _of_frame(frame: Any) -> Columns:
+    return Columns(tuple(_of_series(series) for series in frame.iter_columns()), len(frame))
 
 
-def _of_series(name: str, series: Any) -> Column:
-    dtype = series.dtype
-    if type(dtype).__name__ == "CategoricalDtype":
-        labels = tuple(text_of_cell(label) or "" for label in dtype.categories)
-        return Column(name, "category", series.cat.codes.to_numpy().astype(np.int64), labels)
-    if type(dtype).__name__ == "DatetimeTZDtype":
-        return _of_one_array(name, series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
-    if isinstance(dtype, np.dtype):
-        return _of_one_array(name, series.to_numpy())
-    if getattr(dtype, "_is_numeric", False):  # pandas' numbers with missing values
-        kind = "boolean" if getattr(dtype, "_is_boolean", False) else "number"
-        return Column(name, kind, series.to_numpy(dtype=np.float64, na_value=np.nan))
-    if type(dtype).__name__ == "StringDtype":
-        return _texts(name, series.tolist())
-    return column_of_cells(name, series.tolist())
-
-
-def _of_polars(table: Any) -> Columns:
-    columns = []
-    for series in table.get_columns():
-        if series.dtype.is_numeric() or str(series.dtype) == "Boolean":
-            kind = "number" if series.dtype.is_numeric() else "boolean"
-            cells = np.array(series.to_list(), dtype=np.float64)  # None becomes nan
-            columns.append(Column(series.name, kind, cells))
-        elif str(series.dtype) in ("String", "Categorical", "Enum"):
-            columns.append(_texts(series.name, series.to_list()))
-        else:
-            columns.append(column_of_cells(series.name, series.to_list()))
-    return Columns(tuple(columns), table.height)
-
-
-def _of_arrow(table: Any) -> Columns:
-    names = [str(name) for name in table.schema.names]
-    columns = tuple(_of_arrow_array(name, table.column(k)) for k, name in enumerate(names))
-    return Columns(columns, table.num_rows)
-
-
-def _of_arrow_array(name: str, array: Any) -> Column:
-    import pyarrow as pa
-
-    kind, array = array.type, array.combine_chunks() if hasattr(array, "chunks") else array
-    test = pa.types
-    if test.is_null(kind):
-        return Column(name, "empty", np.full(len(array), np.nan))
-    if test.is_boolean(kind) or test.is_integer(kind) or test.is_floating(kind):
-        values = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        return Column(name, "boolean" if test.is_boolean(kind) else "number", values)
-    if test.is_decimal(kind):
-        return Column(name, "number", array.cast(pa.float64()).to_numpy(zero_copy_only=False))
-    if test.is_timestamp(kind) or test.is_date(kind):
-        array = array.cast(pa.timestamp("us"), safe=False)
-        return _of_one_array(name, array.to_numpy(zero_copy_only=False))
-    if test.is_duration(kind):
-        array = array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64())
-        return Column(name, "number", array.to_numpy(zero_copy_only=False) / 1e6)
-    if test.is_string(kind) or test.is_large_string(kind) or test.is_dictionary(kind):
-        coded = array if test.is_dictionary(kind) else array.dictionary_encode()
-        codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        labels = tuple(text_of_cell(label) or "" for label in coded.dictionary.to_pylist())
-        return Column(name, "category", codes, labels)
-    raise ValueError(
-        f"column {name!r} holds values of type {kind}, which are neither numbers nor texts: leave "
-        "it out"
-    )
+def _of_series(series: Any) -> Column:
+    name, dtype = str(series.name), series.dtype
+    kind = kind_of_series(dtype)
+    # pandas' columns of objects hold whatever they hold, also where all cells happen to be texts.
+    untyped = getattr(series.to_native(), "dtype", None) == np.dtype(object)
+    if untyped or str(dtype) in ("Object", "Unknown"):
+        return column_of_cells(name, series.to_list())
+    if kind is None:
+        raise ValueError(
+            f"column {name!r} holds values of type {dtype}, which are neither numbers nor texts: "
+            "leave it out"
+        )
+    if kind == "category":
+        return _coded(name, series.to_list())
+    if kind == "datetime" or str(dtype).startswith("Duration"):
+        return _of_one_array(name, moments_of(series))
+    return Column(name, kind, floats_of(series))
 
 
 def _of_array(table: Any) -> Columns:
@@ -414,16 +336,14 @@ def _of_array(table: Any) -> Columns:
 def _of_one_array(name: str, values: NDArray[Any], named: bool = True) -> Column:
     if values.ndim != 1:
         raise ValueError(f"column {name!r} has {values.ndim} dimensions, not one")
-    letter = values.dtype.kind
-    if letter in "biuf":
-        return Column(name, "boolean" if letter == "b" else "number", values.astype(np.float64))
-    if letter == "M":
-        return Column(name, "datetime", _seconds(values.astype("datetime64[us]")))
-    if letter == "m":
-        return Column(name, "number", _seconds(values.astype("timedelta64[us]")))
+    letter, kind = values.dtype.kind, kind_of_array(values.dtype)
+    if letter in "Mm":
+        values = _seconds(values.astype(f"{values.dtype.str[1:3]}[us]"))
+    if kind is not None and kind != "category":
+        return Column(name, kind, values.astype(np.float64))
     if letter == "c":
         raise ValueError("Complex data not supported")
-    if letter in "US":
+    if kind == "category":
         values = values.astype(str)
     return column_of_cells(name, values.tolist(), named)
 

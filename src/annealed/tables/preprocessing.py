@@ -17,9 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealed.kernels.compiled import running_standardise
 from annealed.tables.categories import Categories
 from annealed.tables.columns import (
-    KINDS,
     LARGEST,
-    NUMERIC,
     CellError,
     Codes,
     Column,
@@ -31,6 +29,8 @@ from annealed.tables.columns import (
     short_list,
     text_of_cell,
 )
+from annealed.tables.frames import frame_of
+from annealed.tables.kinds import KINDS, NUMERIC
 from annealed.tables.running import learn_row, spread, standardised
 from annealed.tables.state import read_state
 
@@ -73,8 +73,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     -----
     In `fit` a missing number is replaced by the median. In a stream, which has none, by the running
     mean. What a stream's columns are is decided by its first row, and a column of texts then has
-    ``max_categories`` indicators, which categories take as they appear; `set_schema` shows it some
-    rows beforehand, so that it needs no more indicators than there are categories.
+    ``max_categories`` indicators, which categories take as they appear.
 
     Examples
     --------
@@ -168,17 +167,6 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         self._set_names(columns.names, columns.named)
         self._set_kinds([column.kind for column in columns.columns])
         return columns
-
-    def set_schema(self, X: Any) -> Self:
-        """Fix what columns there are and their categories by some rows, learning nothing else.
-
-        For a stream: texts get an indicator for each category of these rows and one for all others.
-        """
-        columns = self._begin(X)
-        _, texts = self._parted(columns)
-        most = int(self.max_categories)
-        self._texts = [Categories.learnt(column, most, other=True) for column in texts]
-        return self
 
     def _parted(self, columns: Columns) -> tuple[Floats, list[Column]]:
         """Cells of numbers as a matrix and columns of texts; ValueError at a cell that is wrong."""
@@ -543,8 +531,9 @@ def _too_large(number: float) -> str:
 
 def _first_row(X: Any) -> Any:
     """The first row of a table as a table."""
-    if hasattr(X, "iloc"):
-        return X.iloc[:1]
+    frame = frame_of(X)
+    if frame is not None:
+        return frame.head(1).to_native()
     if isinstance(X, Mapping):
         return {name: values[:1] for name, values in X.items()}
     return X[:1] if hasattr(X, "__getitem__") else np.asarray(X)[:1]

@@ -9,7 +9,8 @@ import numpy as np
 
 from annealed.stored import Indices, Positive, Vector
 from annealed.tables.categories import Categories
-from annealed.tables.columns import KINDS, NUMERIC, Floats
+from annealed.tables.columns import Floats
+from annealed.tables.kinds import KINDS, NUMERIC
 
 
 class PreprocessorState(TypedDict):

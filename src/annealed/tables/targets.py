@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.tables.columns import is_missing, short_list, text_of_cell
+from annealed.tables.frames import frame_of
 
 # Whole numbers may be classes or a quantity, and only how many of them differ tells which. To be
 # asked costs a user one option; a quantity taken for classes costs a model that is of no use and
@@ -30,11 +31,9 @@ def names_in(table: Any) -> list[str] | None:
         return [*table[0]] if len(table) and isinstance(table[0], Mapping) else None
     if isinstance(table, Mapping):
         return list(table)
-    if hasattr(table, "schema") and hasattr(table.schema, "names"):
-        schema_names = table.schema.names  # a list in pyarrow, a method in polars
-        return list(schema_names() if callable(schema_names) else schema_names)
-    if hasattr(table, "columns"):
-        return [str(name) for name in table.columns]
+    frame = frame_of(table)
+    if frame is not None:
+        return [str(name) for name in frame.columns]
     fields = getattr(getattr(table, "dtype", None), "names", None)
     return None if fields is None else list(fields)
 
@@ -60,11 +59,9 @@ def take_out(table: Any, name: str) -> tuple[Any, NDArray[Any]]:
         return {other: table[other] for other in rest}, np.asarray(table[name])
     if isinstance(table, np.ndarray):
         return table[rest], table[name]
-    column = table.column(name) if hasattr(table, "column") else table[name]
-    listed = column.to_pylist if hasattr(column, "to_pylist") else None
-    values = (listed or getattr(column, "to_list", None) or column.tolist)()
-    rest_of = table.select(rest) if hasattr(table, "select") else table[rest]
-    return rest_of, _array(values)
+    frame = frame_of(table)
+    own = frame.columns[names.index(name)]  # which need not be a text
+    return frame.drop(own).to_native(), _array(frame.get_column(own).to_list())
 
 
 def _array(cells: list[Any]) -> NDArray[Any]:

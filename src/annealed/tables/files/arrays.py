@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.tables.files.source import BATCH_ROWS, Survey, TableError, TableFile
-
-# By the letter of a dtype.
-KIND_OF = {"b": "boolean", "i": "number", "u": "number", "f": "number", "M": "datetime",
-           "m": "number", "U": "category", "S": "category"}  # fmt: skip
+from annealed.tables.files.table_file import BATCH_ROWS, Survey, TableError, TableFile
+from annealed.tables.kinds import OF_ARRAY, kind_of_array
 
 
 class ArrayFile(TableFile):
@@ -76,7 +73,7 @@ class ArrayFile(TableFile):
                 "make two"
             )
         for column, values in found.items():
-            if values.dtype.kind not in KIND_OF or values.ndim != 1:
+            if kind_of_array(values.dtype) is None or values.ndim != 1:
                 raise TableError(
                     f"{self.path}, column {column!r}: values of type {values.dtype} are neither "
                     "numbers nor texts"
@@ -88,7 +85,7 @@ class ArrayFile(TableFile):
     def survey(self, columns: Sequence[str], declared: Mapping[str, str] | None = None) -> Survey:
         """Count rows and say what columns are."""
         self.check_columns(columns)
-        kinds = {name: KIND_OF[self.columns[name].dtype.kind] for name in columns}
+        kinds = {name: OF_ARRAY[self.columns[name].dtype.kind] for name in columns}
         given = {name: kind for name, kind in (declared or {}).items() if name in kinds}
         return Survey(len(next(iter(self.columns.values()))), kinds | given)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from annealed.tables.files.source import BATCH_ROWS, Survey, TableError, TableFile, kind_of_type
+from annealed.tables.files.table_file import BATCH_ROWS, Survey, TableError, TableFile, kind_of_type
 
 
 class TypedFile(TableFile):

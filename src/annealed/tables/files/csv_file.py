@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from annealed.tables.files.source import (
+from annealed.tables.files.csv_format import (
+    Header,
+    WrongRow,
+    decimal_of,
+    read_header,
+    reader_options,
+)
+from annealed.tables.files.table_file import (
     TO_UTF_8,
     Place,
     Survey,
     TableError,
     TableFile,
-    check_names_are_utf_8,
     is_number,
     shortened,
     times_of_texts,
@@ -23,8 +30,6 @@ from annealed.tables.files.source import (
 
 # Bytes read at a time; no row may be longer.
 BLOCK = 4 << 20
-# Cells that count as missing, in columns of texts too.
-MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "#N/A", "?"]
 # A column of numbers with a few texts in it is more likely a mistake than a column of texts,
 MOSTLY = 0.9
 # unless it has so few different cells that they look like names of something.
@@ -38,21 +43,10 @@ class CSVFile(TableFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.delimiter, self.raw_names = self._header()
-        # Where semicolons separate cells, it is because commas stand in the numbers.
-        self.decimal = "," if self.delimiter == ";" else "."
-        self.names = [name.strip() or f"column {k + 1}" for k, name in enumerate(self.raw_names)]
-        for name in self.names:
-            if self.names.count(name) > 1:
-                places = [str(k + 1) for k, other in enumerate(self.names) if other == name]
-                hint = " (is the line of names missing?)" if is_number(name) else ""
-                raise TableError(
-                    f"{path}: the name {name!r} stands over columns {' and '.join(places)}; "
-                    f"rename one{hint}"
-                )
+        self.delimiter, self.raw_names, self.names = self._header()
+        self.decimal = decimal_of(self.delimiter)
 
-    def _header(self) -> tuple[str, list[str]]:
-        """The delimiter and the names in the first line."""
+    def _header(self) -> Header:
         import pyarrow as pa
 
         try:
@@ -64,18 +58,13 @@ class CSVFile(TableFile):
             raise TableError(f"{self.path} is in UTF-16: save it as UTF-8")
         if b"\0" in start[:4096]:
             raise TableError(f"{self.path} is not a text file")
-        text = start.decode("utf-8-sig", errors="surrogateescape")
-        line = next((line for line in text.splitlines() if line.strip()), "")
-        if not line:
+        if not start.removeprefix(codecs.BOM_UTF8).strip():
             raise TableError(f"{self.path} is empty")
         tab = self.path.suffixes[0].lower() == ".tsv" if self.path.suffixes else False
-        delimiter = "\t" if tab else max(",;\t", key=line.count)
-        names = next(row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row)
         try:
-            check_names_are_utf_8(names)
+            return read_header(start, "\t" if tab else None)
         except TableError as error:
             raise TableError(f"{self.path}: {error}") from None
-        return delimiter, names
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -84,7 +73,7 @@ class CSVFile(TableFile):
 
         self.check_columns(columns)
         raw = [self.raw_names[self.names.index(name)] for name in columns]
-        wrong: list[tuple[int, int, str]] = []
+        wrong: list[WrongRow] = []
         rows = 0
         try:
             with self._open(raw, wrong) as batches:
@@ -98,43 +87,24 @@ class CSVFile(TableFile):
                 f"{self.path} cannot be read to its end ({error}); is it complete?"
             ) from None
 
-    def _open(
-        self, raw: Sequence[str], wrong: list[tuple[int, int, str]], binary: bool = False
-    ) -> Any:
+    def _open(self, raw: Sequence[str], wrong: list[WrongRow], binary: bool = False) -> Any:
         import pyarrow as pa
         from pyarrow import csv as reader
-
-        def note(row: Any) -> str:
-            wrong.append((row.actual_columns, row.expected_columns, row.text))
-            return "error"
 
         form = pa.binary() if binary else pa.string()
         return reader.open_csv(
             str(self.path),
             read_options=reader.ReadOptions(block_size=BLOCK, use_threads=False),
-            parse_options=reader.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=note
-            ),
-            convert_options=reader.ConvertOptions(
-                column_types={name: form for name in raw},
-                include_columns=list(raw),
-                null_values=MISSING,
-                strings_can_be_null=True,
-            ),
+            **reader_options(self.delimiter, dict.fromkeys(raw, form), wrong),
         )
 
     def _explained(
-        self, error: Exception, wrong: list[tuple[int, int, str]], rows: int, raw: Sequence[str]
+        self, error: Exception, wrong: list[WrongRow], rows: int, raw: Sequence[str]
     ) -> TableError:
         """What an error of the reader means to someone who made the file."""
         if wrong:
-            cells, expected, text = wrong[0]
-            row = self._row_of(text, expected, rows)
-            return TableError(
-                f"{self.path}, row {row}: {cells} cell{'s' * (cells != 1)} where the line of names "
-                f"has {expected}: "
-                f"{shortened(text)}"
-            )
+            row = self._row_of(wrong[0].expected, rows)
+            return TableError(f"{self.path}, row {row}: {wrong[0].problem}")
         if "UTF8" in str(error):
             return self._not_utf8(raw)
         if "straddling" in str(error):
@@ -144,7 +114,7 @@ class CSVFile(TableFile):
             )
         return TableError(f"{self.path}, after row {rows}: {error}")
 
-    def _row_of(self, text: str, expected: int, rows: int) -> int:
+    def _row_of(self, expected: int, rows: int) -> int:
         """The number of the row that has too few or too many cells, from 1."""
         import pyarrow as pa
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from annealed.tables.files.records import RecordReader, Records
-from annealed.tables.files.source import shortened
+from annealed.tables.files.table_file import shortened
 
 # How often a file that is followed is looked at, in seconds.
 PATIENCE = 0.2

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.tables.columns import column_of_cells
-from annealed.tables.files.csv_file import MISSING
-from annealed.tables.files.source import (
+from annealed.tables.files.csv_format import WrongRow, decimal_of, reader_options
+from annealed.tables.files.table_file import (
     TO_UTF_8,
     TableError,
-    check_names_are_utf_8,
     is_number,
     shortened,
 )
@@ -168,22 +167,6 @@ def split_records(data: bytes, quotes: bool) -> tuple[Records, bytes]:
 # -- CSV ---------------------------------------------------------------------------------------
 
 
-def header_of(record: bytes) -> tuple[str, list[str]]:
-    """The delimiter and the names in the first line of a CSV stream."""
-    text = record.decode("utf-8-sig", errors="surrogateescape").rstrip("\r\n")
-    delimiter = max(",;\t", key=text.count)
-    names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
-    check_names_are_utf_8(names)
-    for place, name in enumerate(names, start=1):
-        if names.count(name) > 1 or not name:
-            raise TableError(
-                f"the line of names has {name!r} {names.count(name)} times; rename one"
-                if name
-                else f"column {place} has no name in the line of names; give it one"
-            )
-    return delimiter, names
-
-
 class CSVRows:
     """Rows of CSV: all cells as texts until it is said which columns are numbers."""
 
@@ -191,7 +174,7 @@ class CSVRows:
 
     def __init__(self, delimiter: str, names: Sequence[str]) -> None:
         self.delimiter, self.names = delimiter, list(names)
-        self.decimal = "," if delimiter == ";" else "."
+        self.decimal = decimal_of(delimiter)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CSVRows):
@@ -221,12 +204,7 @@ class CSVRows:
         import pyarrow as pa
         from pyarrow import csv as reader
 
-        wrong: list[Any] = []
-
-        def note(row: Any) -> str:
-            wrong.append(row)
-            return "error"
-
+        wrong: list[WrongRow] = []
         types = {name: pa.float64() if name in numbers else pa.string() for name in columns}
         try:
             return reader.read_csv(
@@ -234,24 +212,13 @@ class CSVRows:
                 read_options=reader.ReadOptions(
                     column_names=self.names, use_threads=False, block_size=len(records.text) + 1
                 ),
-                parse_options=reader.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=note
-                ),
-                convert_options=reader.ConvertOptions(
-                    column_types=types, include_columns=list(columns), null_values=MISSING,
-                    strings_can_be_null=True, decimal_point=self.decimal,
-                ),
-            )  # fmt: skip
+                **reader_options(self.delimiter, types, wrong, self.decimal),
+            )
         except pa.ArrowInvalid as error:
             if wrong:
-                cells, expected = wrong[0].actual_columns, wrong[0].expected_columns
-                text = wrong[0].text
                 lines = [line.decode("utf-8", "replace") for line in records.lines()]
-                at = next((k for k, line in enumerate(lines) if text in line), 0)
-                raise RowError(
-                    at, f"{cells} cell{'s' * (cells != 1)} where the line of names has {expected}: "
-                    f"{shortened(text)}",
-                ) from None  # fmt: skip
+                at = next((k for k, line in enumerate(lines) if wrong[0].text in line), 0)
+                raise RowError(at, wrong[0].problem) from None
             if "UTF8" in str(error):
                 for at, line in enumerate(records.lines()):
                     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from annealed.tables.files.source import TableFile
+from annealed.tables.files.table_file import TableFile
 
 
 def draw(

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from annealed.tables.columns import LARGEST, short_list
+from annealed.tables.frames import frame_of
+from annealed.tables.kinds import kind_of_series
 
 # Rows of a batch where the format lets us choose.
 BATCH_ROWS = 32_768
@@ -120,22 +122,15 @@ def need_pyarrow(path: Path) -> None:
 
 
 def kind_of_type(arrow_type: Any) -> str | None:
-    """What a column of this type is; None if a model can do nothing with it."""
-    from pyarrow import types as test
+    """What a column of this type of pyarrow is; None if a model can do nothing with it."""
+    import pyarrow as pa
 
-    if test.is_dictionary(arrow_type):
-        return kind_of_type(arrow_type.value_type)
-    if test.is_boolean(arrow_type):
-        return "boolean"
-    if test.is_integer(arrow_type) or test.is_floating(arrow_type) or test.is_decimal(arrow_type):
-        return "number"
-    if test.is_duration(arrow_type):
-        return "number"
-    if test.is_timestamp(arrow_type) or test.is_date(arrow_type):
+    if pa.types.is_null(arrow_type):
+        return "empty"
+    if pa.types.is_date64(arrow_type):  # which narwhals does not know
         return "datetime"
-    if test.is_string(arrow_type) or test.is_large_string(arrow_type):
-        return "category"
-    return "empty" if test.is_null(arrow_type) else None
+    frame = frame_of(pa.table({"": pa.array([], arrow_type)}))
+    return kind_of_series(frame.get_column("").dtype)
 
 
 # -- cells ---------------------------------------------------------------------------------------
@@ -143,22 +138,6 @@ def kind_of_type(arrow_type: Any) -> str | None:
 
 # What to do about text in another encoding, at the end of a message about it.
 TO_UTF_8 = "convert the text, for example with iconv -f latin1 -t utf-8"
-
-
-def check_names_are_utf_8(names: Sequence[str]) -> None:
-    """TableError at a name of a column with bytes that are not UTF-8.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Decoded with ``errors="surrogateescape"``, which keeps such bytes.
-    """
-    for name in names:
-        raw = name.encode("utf-8", "surrogateescape")
-        try:
-            raw.decode()
-        except UnicodeDecodeError:
-            raise TableError(f"the column name {raw!r} is not UTF-8: {TO_UTF_8}") from None
 
 
 def is_number(text: str) -> bool:
