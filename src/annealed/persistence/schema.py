@@ -128,7 +128,7 @@ class Field:
         """What an annotation says."""
         notes = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
         if Stored.NEVER in notes:
-            return cls(_PLAIN[Any], stored=False)
+            return cls(_PLAIN[Any], stored=False, required=False)
         stands_for = next((note for note in notes if isinstance(note, StoredAs)), None)
         return cls(
             rule_of(annotation if stands_for is None else stands_for.annotation),

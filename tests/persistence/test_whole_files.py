@@ -20,7 +20,7 @@ from annealed.persistence.whole_files import replacing, write_text
 
 resource = pytest.importorskip("resource", reason="only POSIX lets us limit the size of files")
 
-SOURCE = Path(__file__).parents[1] / "src" / "annealed"
+SOURCE = Path(__file__).parents[2] / "src" / "annealed"
 
 
 @contextlib.contextmanager
