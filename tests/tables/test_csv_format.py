@@ -27,7 +27,7 @@ def test_names_and_what_separates_them(start, delimiter, names):
 
 
 def test_a_name_that_stands_twice_or_is_in_another_encoding_is_refused():
-    with pytest.raises(TableError, match="'1' stands over columns 1 and 3.*line of names missing"):
+    with pytest.raises(TableError, match=r"'1' stands over columns 1 and 3.*line of names missing"):
         read_header(b"1,2,1\n")
     with pytest.raises(TableError, match="is not UTF-8: convert the text"):
         read_header("größe,b\n".encode("latin1"))

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from annealed.annealing import codebook as cold
 from annealed.annealing.class_annealer import NEVER, ClassAnnealer, ClassLevel
 from annealed.annealing.codebook import Codebook
-from annealed.annealing.schedule import Schedule, in_paper_units
+from annealed.annealing.schedule import COLDEST, COLDEST_TO_GROW, HOTTEST, Schedule, in_paper_units
 from annealed.divergences import Array, BregmanDivergence, Geometry
+from annealed.kernels import WORK_PER_CALL
 from annealed.path import AnnealingPath, Family, Level, check_level
 from annealed.stored import (
     MOST_LEVELS,
@@ -38,16 +39,12 @@ from annealed.stored import (
 
 Integers = NDArray[np.int64]
 
-# Multiplications per call of the kernel, so that Ctrl-C is heard in time.
-WORK_PER_CALL = 20_000_000
 # In `fit`, means and variances are taken over at most this many samples of a class.
 WARM_UP_SAMPLES = 20_000  # at most SHUFFLED_AT_A_TIME
 # Rows of a class that are put in random order at a time.
 SHUFFLED_AT_A_TIME = 50_000
 # Class frequencies of before a reheating count as those of so many samples.
 REMEMBERED = 200.0
-# A ladder that must grow to a given K goes on below T_min, but not below this part of T_0.
-COLDEST = 1e-9
 
 LastRung = Annotated[int, between(-MOST_LEVELS, NEVER + 1)]
 
@@ -268,12 +265,12 @@ class Annealer:
 
     def _enter(self, state: ClassAnnealer) -> None:
         """Put a class on the ladder; the first one decides where the ladder stands."""
-        schedule, unit = self.schedule, 1.25 * state.unit()
+        schedule, unit = self.schedule, HOTTEST * state.unit()
         if self.top is None:
             if schedule.paper:
                 schedule = self.schedule = in_paper_units(schedule, state.spread() * self.d)
             self.top = unit if schedule.T_max is None else schedule.T_max
-            T_min = 4e-4 * self.top if schedule.T_min is None else schedule.T_min
+            T_min = COLDEST * self.top if schedule.T_min is None else schedule.T_min
             if not T_min < self.top:
                 raise ValueError(
                     f"T_min = {T_min:g} must lie below T_max = {self.top:g}, which the data "
@@ -317,7 +314,7 @@ class Annealer:
         assert self.top is not None
         if self.schedule.wanted is None or len(level.book) >= self.schedule.wanted:
             return False
-        return bool(np.nanmax(level.book.critical, initial=0.0) > COLDEST * self.top)
+        return bool(np.nanmax(level.book.critical, initial=0.0) > COLDEST_TO_GROW * self.top)
 
     def _end_ladder(self, rung: int) -> None:
         """The ladder ends at this rung: whoever has finished it tracks from there."""
@@ -461,7 +458,7 @@ class Annealer:
         """
         cooling = [state for state in self.classes if state.rung is not None]
         if not cooling:
-            T = 1.25 * max(state.unit() for state in self.classes)
+            T = HOTTEST * max(state.unit() for state in self.classes)
         elif all(state.tracking for state in cooling):
             T = min(state.temperature for state in cooling)
         else:

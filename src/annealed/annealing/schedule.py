@@ -7,6 +7,14 @@ from typing import Annotated
 
 from annealed.stored import Amount, Count, Positive, Rule
 
+# T_max = "auto" is this many units of temperature, U = trace(H C), where one codevector is stable
+# for certain, and T_min = "auto" this share of T_max. The paper's are multiples of Delta_S d.
+HOTTEST = 1.25
+COLDEST = 4e-4
+PAPER_HOTTEST, PAPER_COLDEST = 100.0, 0.001
+# A ladder that must grow to a given K goes on below T_min, but not below this share of T_max.
+COLDEST_TO_GROW = 1e-9
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -56,8 +64,8 @@ def in_paper_units(schedule: Schedule, scale: float) -> Schedule:
     """The paper's "Parameters": everything but gamma and epsilon_r in multiples of Delta_S d."""
     return replace(
         schedule,
-        T_max=100 * scale if schedule.T_max is None else schedule.T_max,
-        T_min=0.001 * scale if schedule.T_min is None else schedule.T_min,
+        T_max=PAPER_HOTTEST * scale if schedule.T_max is None else schedule.T_max,
+        T_min=PAPER_COLDEST * scale if schedule.T_min is None else schedule.T_min,
         epsilon_c=schedule.epsilon_c * scale,
         epsilon_n=schedule.epsilon_n * scale,
         delta=schedule.delta * scale,

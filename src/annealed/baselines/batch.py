@@ -25,7 +25,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from annealed.annealing import codebook as cold
 from annealed.annealing.codebook import Codebook
-from annealed.annealing.schedule import Schedule
+from annealed.annealing.schedule import COLDEST, COLDEST_TO_GROW, HOTTEST, Schedule
 from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Family, Level, Split, check_level, check_splits
@@ -42,8 +42,6 @@ TOGETHER = 1e-3
 FINER = 1e-3
 # Codevectors of less weight are dropped; rows of less association do not count for a covariance.
 IDLE, NEGLIGIBLE = 1e-7, 1e-12
-# A ladder that must grow to a given K goes on below T_min, but not below this part of T_0.
-COLDEST = 1e-9
 # Up to this many features the covariance is written down, beyond it is only multiplied with.
 DENSE = 16
 
@@ -115,12 +113,12 @@ class BatchAnnealer:
         self.covariance = data.covariance()
         unit = data.unit()
         self.divergence.check_spread(unit, data.X.min(axis=0), data.X.max(axis=0))
-        T = 1.25 * unit if self.schedule.T_max is None else self.schedule.T_max
+        T = HOTTEST * unit if self.schedule.T_max is None else self.schedule.T_max
         book = cold.single(data.clipped(data.mean), np.zeros(len(data.mean)))
         if not unit > 0:  # identical rows: nothing to anneal, one codevector without temperature
             self.chosen = self._level(book, 0.0, data, None)
             return
-        top, T_min = T, 4e-4 * T if self.schedule.T_min is None else self.schedule.T_min
+        top, T_min = T, COLDEST * T if self.schedule.T_min is None else self.schedule.T_min
         if not T_min < T:
             raise ValueError(
                 f"T_min = {T_min:g} must lie below T_max = {T:g}, which the data decides: "
@@ -154,7 +152,7 @@ class BatchAnnealer:
         if wanted is None or len(book) >= wanted:
             return True
         spread = data.traces(book, data.shares(book, T / self.schedule.gamma)[0])
-        return bool(spread.max() <= COLDEST * top)
+        return bool(spread.max() <= COLDEST_TO_GROW * top)
 
     def _settle(self, book: Codebook, T: float, data: _Data, finer: float = 1.0) -> Codebook:
         """Iterate both equations to their fixed point, within ``finer`` times the tolerance.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence, check_matrix
-from annealed.kernels import kernel_for
+from annealed.kernels import WORK_PER_CALL, kernel_for
 from annealed.kernels.protocol import Kernel, WinnerRun
 from annealed.stored import (
     Amount,
@@ -37,8 +37,6 @@ from annealed.stored import (
 
 Integers = NDArray[np.int64]
 ClassNumber = Annotated[int, between(0, 2**31)]
-# Multiplications per call of the kernel, so that Ctrl-C is heard in time.
-WORK_PER_CALL = 20_000_000
 # Rounds of hard clustering that init="k-means" makes within a class.
 ROUNDS = 10
 

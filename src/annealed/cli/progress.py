@@ -18,10 +18,8 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from annealed.annealing.schedule import COLDEST
 from annealed.path import Level
-
-# The coldest temperature of a ladder over its first (the estimators' T_min="auto").
-LADDER = 4e-4
 
 
 class _Said(ProgressColumn):
@@ -102,7 +100,7 @@ class Progress:
         if self.first is None:
             self.first = level
         fallen = math.log(self.first.temperature / level.temperature) if level.temperature else 0.0
-        to_fall = max(-math.log(LADDER) - fallen, 0.0)
+        to_fall = max(-math.log(COLDEST) - fallen, 0.0)
         self.pace = now - self.before
         left = self.pace * to_fall / -math.log(self.gamma)
         rate = level.samples / max(now - self.started, 1e-9)
@@ -111,4 +109,4 @@ class Progress:
             f"T {level.temperature:.3g}  K {level.n_codevectors}  {level.samples:,} samples  "
             f"D {level.distortion:.4g}  {rate:,.0f}/s  {left:.0f} s left"
         )
-        self.bar.update(self.task, completed=100 * fallen / -math.log(LADDER), words=words)
+        self.bar.update(self.task, completed=100 * fallen / -math.log(COLDEST), words=words)

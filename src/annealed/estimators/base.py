@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealed.annealing.annealer import Annealer
-from annealed.annealing.schedule import Schedule
+from annealed.annealing.schedule import COLDEST, PAPER_COLDEST, PAPER_HOTTEST, Schedule
 from annealed.divergences import Array, BregmanDivergence, get_divergence
 from annealed.estimators.callback_runner import (
     CallbackRunner,
@@ -174,7 +174,7 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
         """No ladder of this schedule has more levels; None if that is not known."""
         if schedule.wanted is not None or (schedule.T_max is None and schedule.T_min is not None):
             return None
-        ratio = 1e-5 if schedule.paper else 4e-4  # what "auto" stands for
+        ratio = PAPER_COLDEST / PAPER_HOTTEST if schedule.paper else COLDEST
         if schedule.T_max is not None and schedule.T_min is not None:
             ratio = schedule.T_min / schedule.T_max
         elif schedule.paper and schedule.T_max is not None:

@@ -23,7 +23,7 @@ from annealed.divergences import (
     check_matrix,
 )
 from annealed.fine_tuning.model import Classes, Fits, Integers, TunedModel
-from annealed.kernels import kernel_for
+from annealed.kernels import WORK_PER_CALL, kernel_for
 from annealed.kernels.protocol import Kernel, Run, SoftRun, WinnerRun
 from annealed.stored import Amount, Positive, State, Stored, StoredAs, one_width, require
 
@@ -34,8 +34,6 @@ RATE = 0.05
 # faster where it is expected to change.
 WINDOW = 4000
 CHANGING_WINDOW = 500
-# Multiplications per call of the kernel, so that Ctrl-C is heard in time.
-WORK_PER_CALL = 20_000_000
 
 
 @dataclass(eq=False, repr=False)

@@ -11,6 +11,9 @@ from annealed.kernels.compiled import CompiledKernel
 from annealed.kernels.protocol import Kernel
 from annealed.kernels.reference import ReferenceKernel
 
+# Multiplications to ask of a kernel in one call, so that Ctrl-C is heard in time.
+WORK_PER_CALL = 20_000_000
+
 
 def kernel_for(divergence: BregmanDivergence) -> Kernel:
     """The compiled kernel where the divergence is compiled, otherwise the NumPy one.
@@ -22,4 +25,4 @@ def kernel_for(divergence: BregmanDivergence) -> Kernel:
     return CompiledKernel(divergence)
 
 
-__all__ = ["CompiledKernel", "Kernel", "ReferenceKernel", "kernel_for"]
+__all__ = ["WORK_PER_CALL", "CompiledKernel", "Kernel", "ReferenceKernel", "kernel_for"]
