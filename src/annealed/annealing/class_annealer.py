@@ -18,7 +18,7 @@ from annealed.annealing import codebook as cold
 from annealed.annealing.codebook import Codebook
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import SMALLEST_UNIT, Array, BregmanDivergence, check_matrix
-from annealed.kernels import kernel_for
+from annealed.kernels import RunOwner, kernel_for
 from annealed.kernels.protocol import Kernel, LevelRun
 from annealed.path import Split, check_splits
 from annealed.stored import (
@@ -58,7 +58,7 @@ class ClassLevel:
 
 
 @dataclass(eq=False, repr=False)
-class ClassAnnealer:
+class ClassAnnealer(RunOwner):
     """One class on its way down the ladder."""
 
     d: Features
@@ -132,19 +132,6 @@ class ClassAnnealer:
         return self.kernel.begin_level(
             self.book.mu, self.book.rho, self.book.axis, self.run_settings, self.low, self.high
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state["run"] = self.run.state()
-        del state["kernel"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        saved = state["run"]
-        self.__dict__.update(state)
-        self.kernel = kernel_for(self.divergence)
-        self.run = self._new_run()
-        self.run.restore(saved)
 
     def read(self) -> dict[str, Any]:
         """State of the current run."""

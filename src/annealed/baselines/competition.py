@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence, check_matrix
-from annealed.kernels import WORK_PER_CALL, kernel_for
+from annealed.kernels import WORK_PER_CALL, RunOwner, kernel_for
 from annealed.kernels.protocol import Kernel, WinnerRun
 from annealed.stored import (
     Amount,
@@ -65,7 +65,7 @@ class Terms:
 
 
 @dataclass(eq=False, repr=False)
-class Competition:
+class Competition(RunOwner):
     """Codevectors of one or several classes that compete for every sample.
 
     Parameters
@@ -129,20 +129,6 @@ class Competition:
             twin.run = twin._new_run()
             twin.run.restore(self.run.state())
         return twin
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state["run"] = None if self.run is None else self.run.state()
-        del state["kernel"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.kernel = kernel_for(self.divergence)
-        saved = state["run"]
-        if saved is not None:
-            self.run = self._new_run()
-            self.run.restore(saved)
 
     # -- learning ------------------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealed.baselines.competition import Competition, Terms
 from annealed.baselines.stochastic_vq import checked_places, nearest
+from annealed.baselines.winner_estimator import WinnerEstimator
 from annealed.divergences import Array, BregmanDivergence, get_divergence
 from annealed.estimators.codevectors import (
-    CodevectorEstimator,
     all_or_nothing,
     checked_weights,
     mean_one,
@@ -35,7 +35,7 @@ RULES: dict[str, list[Rule]] = {
 }
 
 
-class LVQClassifier(ClassifierMixin, CodevectorEstimator):
+class LVQClassifier(ClassifierMixin, WinnerEstimator):
     """Classify by the class of the nearest codevector, found by learning vector quantization.
 
     Parameters
@@ -106,7 +106,6 @@ class LVQClassifier(ClassifierMixin, CodevectorEstimator):
     """
 
     _rules = RULES
-    _competition: Competition
     _seen: list[Any]
     classes_: Labels
     n_iter_: Count
@@ -292,21 +291,6 @@ class LVQClassifier(ClassifierMixin, CodevectorEstimator):
         return self
 
     # -- reading -------------------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_competition")
-
-    @property
-    def _fitted_divergence(self) -> BregmanDivergence:
-        divergence: BregmanDivergence = self._competition.divergence
-        return divergence
-
-    @property
-    def codevectors_(self) -> Array:
-        """mu_i, shape (K, n_features)."""
-        check_is_fitted(self)
-        mu: Array = self._competition.codebook()[0]
-        return mu
 
     @property
     def codevector_labels_(self) -> Labels:

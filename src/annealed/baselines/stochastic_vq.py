@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealed.baselines.competition import Competition, Terms
+from annealed.baselines.winner_estimator import WinnerEstimator
 from annealed.divergences import Array, BregmanDivergence, get_divergence
 from annealed.estimators.codevectors import (
-    CodevectorEstimator,
     all_or_nothing,
     checked_weights,
     mean_one,
@@ -32,7 +32,7 @@ RULES: dict[str, list[Rule]] = {
 }
 
 
-class StochasticVQ(ClusterMixin, CodevectorEstimator):
+class StochasticVQ(ClusterMixin, WinnerEstimator):
     """Stochastic vector quantization: the nearest codevector moves towards each sample.
 
     The online relative of k-means, and the algorithm online deterministic annealing becomes at
@@ -100,7 +100,6 @@ default="k-means++"
     """
 
     _rules = RULES
-    _competition: Competition
     n_iter_: Count
     labels_: Indices
 
@@ -239,21 +238,6 @@ default="k-means++"
         return self
 
     # -- reading -------------------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_competition")
-
-    @property
-    def _fitted_divergence(self) -> BregmanDivergence:
-        divergence: BregmanDivergence = self._competition.divergence
-        return divergence
-
-    @property
-    def codevectors_(self) -> Array:
-        """mu_i, shape (n_clusters_, n_features)."""
-        check_is_fitted(self)
-        mu: Array = self._competition.codebook()[0]
-        return mu
 
     @property
     def cluster_centers_(self) -> Array:

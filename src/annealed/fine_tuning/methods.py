@@ -23,7 +23,7 @@ from annealed.divergences import (
     check_matrix,
 )
 from annealed.fine_tuning.model import Classes, Fits, Integers, TunedModel
-from annealed.kernels import WORK_PER_CALL, kernel_for
+from annealed.kernels import WORK_PER_CALL, RunOwner, kernel_for
 from annealed.kernels.protocol import Kernel, Run, SoftRun, WinnerRun
 from annealed.stored import Amount, Positive, State, Stored, StoredAs, one_width, require
 
@@ -37,7 +37,7 @@ CHANGING_WINDOW = 500
 
 
 @dataclass(eq=False, repr=False)
-class Tuning(ABC):
+class Tuning(RunOwner, ABC):
     """Fine-tuning that goes on as samples come.
 
     Parameters
@@ -136,19 +136,6 @@ class Tuning(ABC):
         twin = object.__new__(type(self))
         twin.__setstate__(self.__getstate__())
         return twin
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state["run"] = self.run.state()
-        del state["kernel"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        saved = state["run"]
-        self.__dict__.update(state)
-        self.kernel = kernel_for(self.divergence)
-        self.run = self._new_run()
-        self.run.restore(saved)
 
 
 class SoftTuning(Tuning):
