@@ -7,7 +7,7 @@ QUICK ?= --quick
 OLDEST := 'numpy==1.26.*' 'scikit-learn==1.6.*' 'scipy==1.11.*' 'threadpoolctl==3.1.*'
 
 # The package is installed editable: changed Python is in force at once, only these need a new build.
-BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*.hpp cpp/bindings/*)
 
 # Pictures go to files; no target needs a screen.
 export MPLBACKEND := Agg

@@ -83,31 +83,6 @@ def test_any_chunking_of_a_large_codebook_is_bit_identical(cuts):
     np.testing.assert_array_equal(whole.codevectors_, cut.codevectors_)
 
 
-def test_the_look_ahead_kernel_follows_the_printed_rule():
-    from annealed.divergences import get_divergence
-    from annealed.kernels import CompiledKernel, ReferenceKernel
-
-    rng = np.random.default_rng(0)
-    K, d, never = 40, 70, int(np.iinfo(np.int64).max)
-    X = rng.normal(size=(1003, d)) + 1e3
-    w = rng.choice([0.5, 1.0, 2.0], size=len(X))
-    settings_ = {
-        "T": 40.0, "small_step": 0.1, "a": 1.0, "b": 0.9, "alpha_min": 0.0, "n": float(K),
-        "first_axis": never, "second_axis": never, "at_least": never, "at_most": never,
-        "patience": 5,
-    }  # fmt: skip
-    states = []
-    for made in (CompiledKernel, ReferenceKernel):
-        free = np.full(d, -np.inf), np.full(d, np.inf)
-        kernel = made(get_divergence("squared_euclidean"))
-        run = kernel.begin_level(X[:K] + 0.1, np.full(K, 1 / K), np.zeros((K, d)), settings_, *free)
-        kernel.learn([run], X, None, None, w, 0, len(X))
-        states.append(kernel.read(run))
-    np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=0, atol=1e-7)
-    np.testing.assert_allclose(states[0]["r"] * states[0]["g"], states[1]["r"], atol=1e-10)
-    assert states[0]["streak"] == states[1]["streak"]
-
-
 def test_the_same_seed_gives_the_same_model_in_two_processes():
     program = """
 import hashlib

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_cases import KERNELS
 from predicates import same_model, same_tuner, valid_model
 from sklearn.datasets import load_digits, make_blobs, make_moons
 from sklearn.metrics import accuracy_score, f1_score, log_loss, make_scorer
-from test_kernels import KERNELS
 from thoroughness import examples
 
 from annealed import BregmanDivergence, Mahalanobis, ODAClassifier

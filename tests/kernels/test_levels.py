@@ -1,4 +1,4 @@
-"""The compiled kernel is the printed rule: equal to the NumPy reference in every respect."""
+"""Levels: the compiled kernel is the printed rule, equal to the NumPy one in every respect."""
 
 from __future__ import annotations
 
@@ -8,39 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_cases import COMPILED, KERNELS, divergence_for, rows_for
 from thoroughness import examples
 
-from annealed.divergences import Mahalanobis, get_divergence
-from annealed.kernels import CompiledKernel, ReferenceKernel
+from annealed.divergences import get_divergence
+from annealed.kernels import CompiledKernel
 from annealed.kernels.reference.level import step_size
 
 # Arithmetic of our own: left out where other versions of the dependencies are tried.
 pytestmark = pytest.mark.quality
-
-KERNELS = CompiledKernel, ReferenceKernel
-COMPILED = ["squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito", "logistic"]
-
-
-def rows_for(name, rng, n, d):
-    """Rows inside the domain; a few on its boundary where the divergence welcomes them."""
-    if name in ("squared_euclidean", "mahalanobis"):
-        return rng.normal(size=(n, d))
-    if name == "logistic":
-        rows = rng.uniform(size=(n, d))
-        return np.where(rng.uniform(size=(n, d)) < 0.1, np.round(rows), rows)
-    if name == "kullback_leibler":
-        rows = rng.gamma(1.0, size=(n, d)) * (rng.uniform(size=(n, d)) > 0.1) + 1e-3
-        return rows / rows.sum(axis=1, keepdims=True)
-    if name == "i_divergence":
-        return rng.poisson(3.0, size=(n, d)).astype(float)
-    return rng.gamma(2.0, size=(n, d)) + 1e-3
-
-
-def divergence_for(name, rng, d):
-    if name != "mahalanobis":
-        return get_divergence(name)
-    root = rng.normal(size=(d, d))
-    return Mahalanobis(root @ root.T + np.eye(d))
 
 
 def level_settings(T, n, **changes):
@@ -105,36 +81,6 @@ def test_a_level_equals_the_reference(name, seed, K, d, log_T, weighted, single)
         assert mine[name_] == pytest.approx(printed[name_], rel=1e-7, abs=1e-7)
     np.testing.assert_allclose(mine["p"], printed["p"], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(mine["y2"], printed["y2"], rtol=1e-6, atol=1e-6 * (1 + T))
-
-
-@pytest.mark.parametrize("name", [*COMPILED, "mahalanobis"])
-@examples(15)
-@given(seed=st.integers(0, 2**32 - 1), K=st.integers(1, 9), d=st.integers(1, 9))
-def test_reading_equals_the_reference(name, seed, K, d):
-    d = max(d, 2) if name == "kullback_leibler" else d
-    rng = np.random.default_rng(seed)
-    X = rows_for(name, rng, 40, d)
-    divergence = divergence_for(name, rng, d)
-    low, high = divergence.bounds(X.mean(axis=0))
-    mu = np.clip(rows_for(name, rng, K, d), low, high)
-    log_weight = np.log(rng.dirichlet(np.ones(K)))
-    group = rng.integers(3, size=K)
-    w = rng.uniform(0, 2, size=40)
-    compiled, reference = (made(divergence) for made in KERNELS)
-    for T in (0.0, 0.1, 10.0):
-        mine = compiled.associate(X, mu, log_weight, T, group, 3)
-        printed = reference.associate(X, mu, log_weight, T, group, 3)
-        for one, other in zip(mine, printed, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
-        np.testing.assert_array_equal(
-            compiled.assign(X, mu, log_weight, T), reference.assign(X, mu, log_weight, T)
-        )
-    np.testing.assert_allclose(
-        compiled.divergences(X, mu), divergence.pairwise(X, mu), rtol=1e-8, atol=1e-9
-    )
-    mine, printed = (kernel.hard_sums(X, mu, w) for kernel in (compiled, reference))
-    for one, other in zip(mine, printed, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("w", [0.25, 0.5, 2.0, 3.7, 40.0])
@@ -214,18 +160,21 @@ def test_baseline_and_avx2_builds_agree():
         np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", COMPILED)
-def test_at_temperature_zero_equally_near_codevectors_share_by_their_weights(name):
+def test_the_look_ahead_kernel_follows_the_printed_rule():
     rng = np.random.default_rng(0)
-    divergence = divergence_for(name, rng, 3)
-    mu = rng.dirichlet(np.ones(3), size=4)  # inside every domain
-    mu = np.concatenate([mu, mu[:1], mu[1:2]])  # 4 is where 0 is, 5 where 1 is
-    log_weight = np.array([*np.log([0.3, 0.1, 0.2, 0.1, 0.3]), -np.inf])  # the last is impossible
-    group = np.array([0, 1, 2, 3, 4, 5])
-    X = np.ascontiguousarray(mu[:4])
-    for kernel in (made(divergence) for made in KERNELS):
-        shares, _, _ = kernel.associate(X, mu, log_weight, 0.0, group, 6)
-        np.testing.assert_allclose(shares[0], [0.5, 0, 0, 0, 0.5, 0])
-        np.testing.assert_array_equal(shares[1], [0, 1, 0, 0, 0, 0])
-        labels = kernel.assign(X, mu, log_weight, 0.0)
-        np.testing.assert_array_equal(labels, [0, 1, 2, 3])
+    K, d, never = 40, 70, int(np.iinfo(np.int64).max)
+    X = rng.normal(size=(1003, d)) + 1e3
+    w = rng.choice([0.5, 1.0, 2.0], size=len(X))
+    settings_ = level_settings(
+        40.0, K, small_step=0.1, first_axis=never, second_axis=never, at_least=never, at_most=never
+    )
+    states = []
+    for made in KERNELS:
+        free = np.full(d, -np.inf), np.full(d, np.inf)
+        kernel = made(get_divergence("squared_euclidean"))
+        run = kernel.begin_level(X[:K] + 0.1, np.full(K, 1 / K), np.zeros((K, d)), settings_, *free)
+        kernel.learn([run], X, None, None, w, 0, len(X))
+        states.append(kernel.read(run))
+    np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(states[0]["r"] * states[0]["g"], states[1]["r"], atol=1e-10)
+    assert states[0]["streak"] == states[1]["streak"]

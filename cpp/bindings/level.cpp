@@ -1,0 +1,250 @@
+// Levels and the warm-up before them (level.hpp, online.hpp).
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <tuple>
+
+#include "../online.hpp"
+#include "module.hpp"
+#include "one_sample.hpp"
+
+namespace annealed {
+
+static bool feed_level(LevelBase& level, nb::handle x, const SampleFormat& format, double w) {
+    const double* sample = read_sample(x, format, level.features());
+    if (!sample || !is_weight(w)) return false;
+    const FlushDenormals flush;
+    level.seen += w;
+    level.step({sample, 1, false}, w);
+    return true;
+}
+
+template <class Divergence>
+nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const SampleFormat& format) {
+    const double* sample = read_sample(x, format, level.d);
+    if (!sample || !level.pending_weights.empty()) return nb::none();
+    const FlushDenormals flush;
+    double* shares;
+    auto array = new_array<double>({static_cast<std::size_t>(level.K)}, shares);
+    level.associations({sample, 1, false}, shares);
+    return nb::cast(array);
+}
+
+// log sum_i rho_i exp(-d/T) of one sample for each of several levels.
+template <class Divergence>
+nb::object evidence(const nb::sequence& levels, nb::handle x, const SampleFormat& format,
+                    double T) {
+    const std::size_t count = nb::len(levels);
+    double* out;
+    auto array = new_array<double>({count}, out);
+    const FlushDenormals flush;
+    for (std::size_t c = 0; c < count; ++c) {
+        OnlineLevel<Divergence>* level = nullptr;
+        if (!nb::try_cast<OnlineLevel<Divergence>*>(levels[c], level) || !level ||
+            !level->pending_weights.empty())
+            return nb::none();
+        const double* sample = read_sample(x, format, level->d);
+        if (!sample) return nb::none();
+        out[c] = level->evidence({sample, 1, false}, T);
+    }
+    return nb::cast(array);
+}
+
+static std::int64_t learn_rows(const std::vector<LevelBase*>& levels, const Anything& X,
+                               const std::optional<Integers>& order,
+                               const std::optional<Classes>& classes,
+                               const std::optional<Vector>& weights, std::int64_t begin,
+                               std::int64_t end) {
+    require(!levels.empty(), "there is no level to learn");
+    const int d = levels[0]->features();
+    for (const LevelBase* level : levels)
+        require(level->features() == d, "levels differ in their number of features");
+    const Samples samples = rows_to_learn(X, d, order, classes, weights, begin, end);
+    nb::gil_scoped_release unlocked;
+    return learn(levels, samples, begin, end);
+}
+
+template <class Divergence>
+void define_level(nb::module_& m, const std::string& name) {
+    using Level = OnlineLevel<Divergence>;
+    const auto padded = [](const Level& level, const Doubles& values) {
+        return copy_out(values.data(), static_cast<std::size_t>(level.K));
+    };
+    const auto export_state = [padded](const Level& level) {
+        nb::dict state;
+        state["mu"] = rows_out(level.tiles.mu, level.K, level.d);
+        state["r"] = padded(level, level.r);
+        state["axis"] = rows_out(level.axis, level.K, level.d);
+        state["u"] = rows_out(level.u, level.K, level.d);
+        state["p"] = padded(level, level.sums.p);
+        state["p2"] = padded(level, level.sums.p2);
+        state["y"] = padded(level, level.sums.y);
+        state["y2"] = padded(level, level.sums.y2);
+        state["y4"] = padded(level, level.sums.y4);
+        state["turned"] = rows_out(level.sums.turned, level.K, level.d);
+        state["pending"] = copy_out(level.pending.data(), level.pending.size());
+        state["pending_weights"] =
+            copy_out(level.pending_weights.data(), level.pending_weights.size());
+        state["g"] = level.g;
+        state["n"] = level.n;
+        state["count"] = level.count;
+        state["seen"] = level.seen;
+        state["streak"] = level.streak;
+        state["done"] = level.done;
+        state["weight"] = level.sums.weight;
+        state["distortion"] = level.sums.distortion;
+        state["entropy"] = level.sums.entropy;
+        return state;
+    };
+    nb::class_<Level, LevelBase>(m, name.c_str())
+        .def("__init__",
+             [](Level* self, Matrix mu, Vector rho, Matrix axis, nb::dict s,
+                std::optional<Vector> low, std::optional<Vector> high,
+                std::optional<Matrix> matrix) {
+                 LevelSettings settings;
+                 const auto number = [&](const char* key) { return nb::cast<double>(s[key]); };
+                 const auto whole = [&](const char* key) { return nb::cast<std::int64_t>(s[key]); };
+                 settings.T = number("T");
+                 settings.small_step = number("small_step");
+                 settings.a = number("a");
+                 settings.b = number("b");
+                 settings.alpha_min = number("alpha_min");
+                 settings.first_axis = whole("first_axis");
+                 settings.second_axis = whole("second_axis");
+                 settings.at_least = whole("at_least");
+                 settings.at_most = whole("at_most");
+                 settings.patience = static_cast<int>(whole("patience"));
+                 require_steps(settings);
+                 const int K = size_of(mu.shape(0)), d = size_of(mu.shape(1));
+                 require(rho.shape(0) == mu.shape(0) && axis.shape(0) == mu.shape(0) &&
+                             axis.shape(1) == mu.shape(1),
+                         "weights or axes do not fit the codevectors");
+                 require(!Divergence::bounded || (low && high), "this divergence has bounds");
+                 if (low) require_length(*low, mu.shape(1), "bounds do not fit the codevectors");
+                 if (high) require_length(*high, mu.shape(1), "bounds do not fit the codevectors");
+                 require_square(matrix, mu.shape(1));
+                 const double n = amount_in(s, "n");
+                 new (self) Level(settings, K, d, mu.data(), rho.data(), axis.data(), pointer(low),
+                                  pointer(high), pointer(matrix));
+                 self->n = n;
+             },
+             "mu"_a, "rho"_a, "axis"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
+             "matrix"_a.none())
+        .def_static("evidence", &evidence<Divergence>, "levels"_a, "x"_a, "format"_a, "T"_a,
+                    "log sum_i rho_i exp(-d_i/T) of one sample for every level; None as above.")
+        .def("associations", &associations<Divergence>, "x"_a, "format"_a,
+             "p_i of one sample; None where it is out of the ordinary or samples are pending.")
+        .def("state", export_state,
+             "All of the level's state, as arrays and numbers; samples may be pending.")
+        .def("read",
+             [export_state](Level& level) {
+                 // Reading must not close a block early, or the model would depend on who looked.
+                 const auto before = std::make_tuple(level.tiles.mu, level.r, level.g, level.n,
+                                                     level.streak, level.pending,
+                                                     level.pending_weights);
+                 level.settle();
+                 nb::dict state = export_state(level);
+                 std::tie(level.tiles.mu, level.r, level.g, level.n, level.streak, level.pending,
+                          level.pending_weights) = before;
+                 return state;
+             },
+             "The state once the pending samples are learnt; the level itself stays as it is.")
+        .def("restore",
+             [](Level& level, nb::dict state) {
+                 const char* misfit = "saved level has another shape";
+                 const auto rows = [&](const char* key, bool pad) {
+                     const Matrix array = nb::cast<Matrix>(state[key]);
+                     require(array.shape(0) == static_cast<std::size_t>(level.K) &&
+                                 array.shape(1) == static_cast<std::size_t>(level.d),
+                             misfit);
+                     return to_tiles(array.data(), level.K, level.d, pad);
+                 };
+                 const auto values = [&](const char* key, Doubles& into) {
+                     copy_in(state, key, into.data(), static_cast<std::size_t>(level.K), misfit);
+                 };
+                 level.tiles.mu = rows("mu", true);
+                 level.axis = rows("axis", false);
+                 level.u = rows("u", false);
+                 level.sums.turned = rows("turned", false);
+                 values("r", level.r);
+                 values("p", level.sums.p);
+                 values("p2", level.sums.p2);
+                 values("y", level.sums.y);
+                 values("y2", level.sums.y2);
+                 values("y4", level.sums.y4);
+                 const auto waiting = [&](const char* key, std::size_t each, Doubles& into) {
+                     const Vector array = nb::cast<Vector>(state[key]);
+                     require(array.shape(0) % each == 0 && array.shape(0) / each < Level::block,
+                             "saved level has too many pending samples");
+                     into.assign(array.data(), array.data() + array.shape(0));
+                 };
+                 waiting("pending", static_cast<std::size_t>(level.d), level.pending);
+                 waiting("pending_weights", 1, level.pending_weights);
+                 require(level.pending.size() == level.pending_weights.size() * level.d,
+                         "saved level has rows and weights that differ");
+                 level.g = nb::cast<double>(state["g"]);
+                 level.n = amount_in(state, "n");
+                 level.count = whole_in(state, "count");
+                 level.seen = amount_in(state, "seen");
+                 level.streak = nb::cast<int>(state["streak"]);
+                 level.done = nb::cast<bool>(state["done"]);
+                 level.sums.weight = nb::cast<double>(state["weight"]);
+                 level.sums.distortion = nb::cast<double>(state["distortion"]);
+                 level.sums.entropy = nb::cast<double>(state["entropy"]);
+                 level.refresh();
+             });
+}
+
+void define_levels(nb::module_& m) {
+    nb::class_<LevelBase>(m, "Level")
+        .def("feed", &feed_level, "x"_a, "format"_a, "w"_a,
+             "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
+        .def_ro("count", &LevelBase::count)
+        .def_ro("seen", &LevelBase::seen)
+        .def_ro("done", &LevelBase::done);
+    nb::class_<WarmUp, LevelBase>(m, "WarmUp")
+        .def("__init__",
+             [](WarmUp* self, int d, std::int64_t at_least, std::optional<Matrix> matrix) {
+                 require(d > 0, "there must be a feature");
+                 require_square(matrix, static_cast<std::size_t>(d));
+                 new (self) WarmUp(d, at_least, pointer(matrix));
+             },
+             "d"_a, "at_least"_a, "matrix"_a.none())
+        .def("associations",
+             [](const WarmUp&, nb::handle, const SampleFormat&) { return nb::none(); })
+        .def("state",
+             [](const WarmUp& self) {
+                 nb::dict state;
+                 state["mean"] = copy_out(self.mean.data(), self.mean.size());
+                 state["squares"] = copy_out(self.squares.data(), self.squares.size());
+                 state["last"] = copy_out(self.last.data(), self.last.size());
+                 state["lowest"] = copy_out(self.lowest.data(), self.lowest.size());
+                 state["highest"] = copy_out(self.highest.data(), self.highest.size());
+                 state["seen"] = self.seen;
+                 state["count"] = self.count;
+                 state["done"] = self.done;
+                 return state;
+             })
+        .def("read", [](nb::handle self) { return self.attr("state")(); })
+        .def("restore", [](WarmUp& self, nb::dict state) {
+            const auto values = [&](const char* key, Doubles& into) {
+                copy_in(state, key, into.data(), into.size(), "saved warm-up has another shape");
+            };
+            values("mean", self.mean);
+            values("squares", self.squares);
+            values("last", self.last);
+            values("lowest", self.lowest);
+            values("highest", self.highest);
+            self.seen = amount_in(state, "seen");
+            self.count = whole_in(state, "count");
+            self.done = nb::cast<bool>(state["done"]);
+        });
+    m.def("learn", &learn_rows, "levels"_a, "X"_a, "order"_a.none(), "classes"_a.none(),
+          "weights"_a.none(), "begin"_a, "end"_a,
+          "Present rows until one of them completes its class's level; returns how far it came.");
+    for_each_divergence([&](auto divergence, const std::string& name, const std::string&) {
+        define_level<decltype(divergence)>(m, name + "Level");
+    });
+}
+
+}  // namespace annealed

@@ -1,0 +1,121 @@
+// Reading a codebook (associate.hpp).
+#include <string>
+
+#include "../associate.hpp"
+#include "arrays.hpp"
+#include "module.hpp"
+
+namespace annealed {
+
+template <class Divergence>
+void define_readers(nb::module_& m, const std::string& suffix) {
+    const auto book_of = [](const Matrix& mu, const std::optional<Vector>& log_weight, double T,
+                            const std::optional<Matrix>& matrix,
+                            const std::optional<Vector>& sharpness = {},
+                            const std::optional<Vector>& relevance = {}) {
+        require((!log_weight || log_weight->shape(0) == mu.shape(0)) &&
+                    (!sharpness || sharpness->shape(0) == mu.shape(0)) &&
+                    (!relevance || relevance->shape(0) == mu.shape(1)),
+                "weights, sharpness or relevance do not fit the codevectors");
+        require_square(matrix, mu.shape(1));
+        return Codebook{mu.data(), pointer(log_weight), size_of(mu.shape(0)),
+                        size_of(mu.shape(1)), T, pointer(matrix),
+                        pointer(sharpness), pointer(relevance)};
+    };
+    const auto check_groups = [](const Integers& group, const Matrix& mu, std::int64_t groups) {
+        require(group.shape(0) == mu.shape(0), "groups do not fit the codevectors");
+        for (std::size_t i = 0; i < group.shape(0); ++i)
+            require(group.data()[i] >= 0 && group.data()[i] < groups,
+                    "a codevector is of a group that does not exist");
+    };
+    m.def(("divergences_" + suffix).c_str(),
+          [=](Anything X, Matrix mu, std::optional<Vector> relevance,
+              std::optional<Matrix> matrix) {
+              const Samples samples = rows_to_read(X, mu.shape(1));
+              const auto rows = static_cast<std::int64_t>(X.shape(0));
+              double* out;
+              auto array = new_array<double>({X.shape(0), mu.shape(0)}, out);
+              const Codebook book = book_of(mu, {}, 0, matrix, {}, relevance);
+              nb::gil_scoped_release unlocked;
+              divergences<Divergence>(book, samples, rows, out);
+              return array;
+          },
+          "X"_a, "mu"_a, "relevance"_a.none(), "matrix"_a.none());
+    m.def(("assign_" + suffix).c_str(),
+          [=](Anything X, Matrix mu, Vector log_weight, double T, std::optional<Matrix> matrix) {
+              const Samples samples = rows_to_read(X, mu.shape(1));
+              const auto rows = static_cast<std::int64_t>(X.shape(0));
+              std::int64_t* labels;
+              auto array = new_array<std::int64_t>({X.shape(0)}, labels);
+              const Codebook book = book_of(mu, log_weight, T, matrix);
+              nb::gil_scoped_release unlocked;
+              assign<Divergence>(book, samples, rows, labels);
+              return array;
+          },
+          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "matrix"_a.none());
+    m.def(("associate_" + suffix).c_str(),
+          [=](Anything X, Matrix mu, Vector log_weight, double T, Integers group,
+              std::int64_t groups, std::optional<Vector> sharpness,
+              std::optional<Vector> relevance, std::optional<Matrix> matrix) {
+              const Samples samples = rows_to_read(X, mu.shape(1));
+              const auto rows = static_cast<std::int64_t>(X.shape(0));
+              check_groups(group, mu, groups);
+              const std::size_t count = X.shape(0);
+              double *posterior, *log_total, *distortion;
+              auto shares = new_array<double>({count, static_cast<std::size_t>(groups)}, posterior);
+              auto totals = new_array<double>({count}, log_total);
+              auto distortions = new_array<double>({count}, distortion);
+              const Codebook book =
+                  book_of(mu, log_weight, T, matrix, sharpness, relevance);
+              {
+                  nb::gil_scoped_release unlocked;
+                  associate<Divergence>(book, samples, rows, group.data(), groups, posterior,
+                                        log_total, distortion);
+              }
+              return nb::make_tuple(shares, totals, distortions);
+          },
+          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "group"_a, "groups"_a, "sharpness"_a.none(),
+          "relevance"_a.none(), "matrix"_a.none());
+    m.def(("losses_" + suffix).c_str(),
+          [=](Anything X, Classes classes, Matrix mu, Vector log_weight, double T, Integers group,
+              Vector factors, std::optional<Matrix> matrix) {
+              const Samples samples = rows_to_read(X, mu.shape(1), classes);
+              const auto rows = static_cast<std::int64_t>(X.shape(0));
+              require(group.shape(0) == mu.shape(0), "groups do not fit the codevectors");
+              double* loss;
+              auto array = new_array<double>({factors.shape(0)}, loss);
+              const Codebook book = book_of(mu, log_weight, T, matrix);
+              nb::gil_scoped_release unlocked;
+              losses<Divergence>(book, samples, rows, group.data(), factors.data(),
+                                 static_cast<int>(factors.shape(0)), loss);
+              return array;
+          },
+          "X"_a, "classes"_a, "mu"_a, "log_weight"_a, "T"_a, "group"_a, "factors"_a,
+          "matrix"_a.none());
+    m.def(("hard_sums_" + suffix).c_str(),
+          [=](Anything X, Matrix mu, std::optional<Vector> weights, std::optional<Matrix> matrix) {
+              const Samples samples = rows_to_read(X, mu.shape(1), {}, weights);
+              const auto rows = static_cast<std::int64_t>(X.shape(0));
+              double *weight, *total;
+              std::int64_t* labels;
+              auto counts = new_array<double>({mu.shape(0)}, weight);
+              auto sums = new_array<double>({mu.shape(0), mu.shape(1)}, total);
+              auto assigned = new_array<std::int64_t>({X.shape(0)}, labels);
+              const Codebook book = book_of(mu, {}, 0, matrix);
+              double distortion;
+              {
+                  nb::gil_scoped_release unlocked;
+                  distortion = hard_sums<Divergence>(book, samples, rows, weight, total, labels);
+              }
+              return nb::make_tuple(counts, sums, assigned, distortion);
+          },
+          "X"_a, "mu"_a, "weights"_a.none(), "matrix"_a.none());
+}
+
+void define_reading(nb::module_& m) {
+    for_each_divergence([&](auto divergence, const std::string&, const std::string& suffix) {
+        define_readers<decltype(divergence)>(m, suffix);
+    });
+}
+
+}  // namespace annealed

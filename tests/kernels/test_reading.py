@@ -1,0 +1,60 @@
+"""Reading a codebook: the compiled kernel says what the NumPy one says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_cases import COMPILED, KERNELS, divergence_for, rows_for
+from thoroughness import examples
+
+# Arithmetic of our own: left out where other versions of the dependencies are tried.
+pytestmark = pytest.mark.quality
+
+
+@pytest.mark.parametrize("name", [*COMPILED, "mahalanobis"])
+@examples(15)
+@given(seed=st.integers(0, 2**32 - 1), K=st.integers(1, 9), d=st.integers(1, 9))
+def test_reading_equals_the_reference(name, seed, K, d):
+    d = max(d, 2) if name == "kullback_leibler" else d
+    rng = np.random.default_rng(seed)
+    X = rows_for(name, rng, 40, d)
+    divergence = divergence_for(name, rng, d)
+    low, high = divergence.bounds(X.mean(axis=0))
+    mu = np.clip(rows_for(name, rng, K, d), low, high)
+    log_weight = np.log(rng.dirichlet(np.ones(K)))
+    group = rng.integers(3, size=K)
+    w = rng.uniform(0, 2, size=40)
+    compiled, reference = (made(divergence) for made in KERNELS)
+    for T in (0.0, 0.1, 10.0):
+        mine = compiled.associate(X, mu, log_weight, T, group, 3)
+        printed = reference.associate(X, mu, log_weight, T, group, 3)
+        for one, other in zip(mine, printed, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
+        np.testing.assert_array_equal(
+            compiled.assign(X, mu, log_weight, T), reference.assign(X, mu, log_weight, T)
+        )
+    np.testing.assert_allclose(
+        compiled.divergences(X, mu), divergence.pairwise(X, mu), rtol=1e-8, atol=1e-9
+    )
+    mine, printed = (kernel.hard_sums(X, mu, w) for kernel in (compiled, reference))
+    for one, other in zip(mine, printed, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_at_temperature_zero_equally_near_codevectors_share_by_their_weights(name):
+    rng = np.random.default_rng(0)
+    divergence = divergence_for(name, rng, 3)
+    mu = rng.dirichlet(np.ones(3), size=4)  # inside every domain
+    mu = np.concatenate([mu, mu[:1], mu[1:2]])  # 4 is where 0 is, 5 where 1 is
+    log_weight = np.array([*np.log([0.3, 0.1, 0.2, 0.1, 0.3]), -np.inf])  # the last is impossible
+    group = np.array([0, 1, 2, 3, 4, 5])
+    X = np.ascontiguousarray(mu[:4])
+    for kernel in (made(divergence) for made in KERNELS):
+        shares, _, _ = kernel.associate(X, mu, log_weight, 0.0, group, 6)
+        np.testing.assert_allclose(shares[0], [0.5, 0, 0, 0, 0.5, 0])
+        np.testing.assert_array_equal(shares[1], [0, 1, 0, 0, 0, 0])
+        labels = kernel.assign(X, mu, log_weight, 0.0)
+        np.testing.assert_array_equal(labels, [0, 1, 2, 3])
