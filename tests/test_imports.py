@@ -98,9 +98,9 @@ def test_the_options_say_what_the_library_says():
     from annealed.experiments import EXPERIMENTS
     from annealed.tables.files import READABLE
 
-    assert options.DIVERGENCES == tuple(BUILT_IN)
+    assert tuple(options.DivergenceName) == tuple(BUILT_IN)
     assert options.READABLE == READABLE
-    assert options.EXPERIMENTS == EXPERIMENTS
+    assert tuple(options.Experiment) == EXPERIMENTS
     default = inspect.signature(annealed.ODAClustering).parameters["K_max"].default
     assert default == options.MOST_CLUSTERS
 

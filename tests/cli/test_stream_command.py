@@ -306,14 +306,14 @@ def broken(line, column, cell, data=None):
         (b"a,y\n" + AGES, ["--target", "y"], "21 different whole numbers in 84 rows"),
         (b"gr\xf6\xdfe,y\n1,2\n", [], r"standard input: the column name b'gr\xf6\xdfe' is not"),
         (b"a\n-1\n2\n", ["--divergence", "i_divergence"], "standard input: Negative values"),
-        (rows_of(200), ["--seed", "-1"], "--seed must be"),
-        (rows_of(200), ["--metrics-every", "-1"], "--metrics-every must be"),
+        (rows_of(200), ["--seed", "-1"], "'--seed'"),
+        (rows_of(200), ["--metrics-every", "-1"], "'--metrics-every'"),
         (b"\x00\x01\x02\n", [], "neither CSV nor JSON"),
         (rows_of(200), ["--drop", "f9"], "has no column 'f9'"),
-        (rows_of(200), ["--every", "0"], "--every"),
+        (rows_of(200), ["--every", "0"], "'--every'"),
         (rows_of(200), ["--follow"], "--follow is for files"),
         (rows_of(200), ["--new-rows"], "--checkpoint"),
-        (rows_of(200), ["--divergence", "cosine"], "--divergence must be one of"),
+        (rows_of(200), ["--divergence", "cosine"], "'cosine' is not one of"),
     ],
 )
 def test_mistakes_are_told_in_one_line(data, options, words):

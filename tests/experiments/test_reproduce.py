@@ -376,7 +376,7 @@ def test_an_absent_set_is_named_on_the_page(annealed, tmp_path, offline):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["reproduce", "fig9"], "no experiment is called 'fig9'; there are fig1, fig2"),
+        (["reproduce", "fig9"], "'fig9' is not one of 'fig1', 'fig2'"),
         (["reproduce", "--nope"], "No such option: --nope"),
         (["nope"], "No such command 'nope'"),
         (["reproduce", "fig1", "--settings", "nowhere"], "settings nowhere does not exist"),

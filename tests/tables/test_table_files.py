@@ -337,16 +337,16 @@ def test_every_format_is_in_the_list_of_what_can_be_read():
 def test_rows_are_drawn_without_replacement_over_the_whole_file(tmp_path):
     np.save(tmp_path / "x.npy", np.arange(200_000.0)[:, None])
     file = open_table(tmp_path / "x.npy")
-    told = []
-    table = draw(file, ["x0"], {"x0": "number"}, 200_000, 5000, seed=0, progress=told.append)
+    survey, told = file.survey(["x0"]), []
+    table = draw(file, ["x0"], survey, most=5000, seed=0, progress=told.append)
     rows = table["x0"].to_numpy()
     assert len(rows) == 5000 and (np.diff(rows) > 0).all()
     # A uniform sample: the mean of 5000 of 200,000 has a standard error of 806.
     assert abs(rows.mean() - 100_000) < 4 * 806
     assert told[-1] == 200_000
-    again = draw(file, ["x0"], {"x0": "number"}, 200_000, 5000, seed=0)
+    again = draw(file, ["x0"], survey, most=5000, seed=0)
     assert again.equals(table)
-    assert draw(file, ["x0"], {}, 200_000, 200_000, seed=0).num_rows == 200_000
+    assert draw(file, ["x0"], survey, most=200_000, seed=0).num_rows == 200_000
 
 
 SCRIPT = """
@@ -355,7 +355,7 @@ from annealed.tables.files import draw, open_table
 for path in sys.argv[1:]:
     file = open_table(path)
     survey = file.survey(file.names)
-    draw(file, file.names, survey.kinds, survey.rows, 1000, seed=0)
+    draw(file, file.names, survey, most=1000, seed=0)
     print(survey.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

@@ -13,11 +13,15 @@ from annealed.cli.options import (
     Columns,
     Data,
     Divergence,
+    DivergenceName,
     Drop,
+    ModelOut,
     NClusters,
+    Preprocess,
+    Quiet,
+    Seed,
+    Target,
     check_apart,
-    check_divergence,
-    check_seed,
     check_writable,
     names_in_option,
     number_of_clusters,
@@ -33,82 +37,67 @@ TEST_SHARE = 0.2
 @one_line_errors
 def fit(
     data: Data,
-    target: Annotated[
-        str | None,
-        typer.Option(help="The column to predict. Without it rows are clustered."),
-    ] = None,
+    target: Target = None,
     columns: Columns = None,
     drop: Drop = None,
     categorical: Categorical = None,
     preprocess: Annotated[
-        str,
+        Preprocess,
         typer.Option(
-            metavar="auto|none",
             help="auto: numbers are standardised, texts become indicators, missing cells are "
             "filled. none: numbers as they are.",
         ),
-    ] = "auto",
-    model: Annotated[
-        Path | None, typer.Option(help="File to write the model to, for example out.oda.")
-    ] = None,
+    ] = Preprocess.AUTO,
+    model: ModelOut = None,
     report: Annotated[
         Path | None, typer.Option(help="Interactive page to write, for example out.html.")
     ] = None,
     n_clusters: NClusters = "auto",
-    divergence: Divergence = "squared_euclidean",
+    divergence: Divergence = DivergenceName.SQUARED_EUCLIDEAN,
     test: Annotated[
         float, typer.Option(help="Share of the rows held out to test a classifier; 0: none.")
     ] = TEST_SHARE,
     max_rows: Annotated[
         int,
-        typer.Option(help="Most rows to learn from; of a larger file so many are drawn at random."),
+        typer.Option(
+            min=1, help="Most rows to learn from; of a larger file so many are drawn at random."
+        ),
     ] = MOST_ROWS,
-    seed: Annotated[int, typer.Option(help="Same seed, same model.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Learn a classifier (with --target) or a clustering from a table in a file."""
-    _check_options(preprocess, divergence, test, max_rows, seed)
+    if not 0 <= test < 1:
+        raise ValueError(f"--test is a share of the rows, from 0 to less than 1, not {test:g}")
     clusters = number_of_clusters(n_clusters, target)
     check_apart({"--model": model, "--report": report}, [data])
     for file in (model, report):
         if file is not None:
             check_writable(file)
 
+    from annealed.cli.fit_summary import print_fit
+    from annealed.cli.model_page import write_page
     from annealed.cli.progress import Progress
-    from annealed.cli.reporting import write_report
-    from annealed.cli.summary import print_fit
-    from annealed.cli.training import Task, train
+    from annealed.cli.training import FitOptions, train
     from annealed.persistence import save
     from annealed.report import import_tools
 
     if report is not None:
         import_tools()  # say what is missing before any work is done
-    task = Task(
+    options = FitOptions(
         data=data, target=target, columns=names_in_option(columns), drop=names_in_option(drop),
-        categorical=names_in_option(categorical), preprocess=preprocess, n_clusters=clusters,
-        divergence=divergence, test=test, max_rows=max_rows, seed=seed,
+        categorical=names_in_option(categorical), preprocess=preprocess.value, n_clusters=clusters,
+        divergence=divergence.value, test=test, max_rows=max_rows, seed=seed,
     )  # fmt: skip
     with Progress(quiet=quiet) as progress:
-        trained = train(task, progress)
+        trained = train(options, progress)
         if model is not None:
             progress.phase("writing the model")
             save(trained.model, model)
         if report is not None:
             progress.phase("writing the page")
-            write_report(trained.model, data, report, title=data.name, seed=seed)
+            write_page(trained.model, data, report, title=data.name, seed=seed)
     if not quiet:
         print_fit(trained, model, as_json=as_json)
-
-
-def _check_options(preprocess: str, divergence: str, test: float, max_rows: int, seed: int) -> None:
-    """ValueError at an option that cannot be."""
-    if preprocess not in ("auto", "none"):
-        raise ValueError(f"--preprocess must be auto or none, not {preprocess!r}")
-    check_divergence(divergence)
-    if not 0 <= test < 1:
-        raise ValueError(f"--test is a share of the rows, from 0 to less than 1, not {test:g}")
-    if max_rows < 1:
-        raise ValueError(f"--max-rows must be at least 1, not {max_rows}")
-    check_seed(seed)

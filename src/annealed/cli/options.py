@@ -10,23 +10,48 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-# As `annealed.divergences.BUILT_IN`.
-DIVERGENCES = (
-    "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito", "logistic",
-)  # fmt: skip
 # As `annealed.tables.files.READABLE`.
 READABLE = (
     ".csv or .tsv (also .gz, .bz2, .zst), .parquet, .arrow or .feather, and NumPy's .npy and .npz"
 )
-# As `annealed.experiments.EXPERIMENTS`.
-EXPERIMENTS = ("fig1", "fig2", "fig3", "fig4", "table1")
 # As the default of K_max in `ODAClustering`.
 MOST_CLUSTERS = 100
+# As scikit-learn takes them.
+LARGEST_SEED = 2**32 - 1
+
+
+class DivergenceName(StrEnum):
+    """As `annealed.divergences.BUILT_IN`."""
+
+    SQUARED_EUCLIDEAN = "squared_euclidean"
+    I_DIVERGENCE = "i_divergence"
+    KULLBACK_LEIBLER = "kullback_leibler"
+    ITAKURA_SAITO = "itakura_saito"
+    LOGISTIC = "logistic"
+
+
+class Experiment(StrEnum):
+    """As `annealed.experiments.EXPERIMENTS`."""
+
+    FIG1 = "fig1"
+    FIG2 = "fig2"
+    FIG3 = "fig3"
+    FIG4 = "fig4"
+    TABLE1 = "table1"
+
+
+class Preprocess(StrEnum):
+    """What is done to columns before they are learnt."""
+
+    AUTO = "auto"
+    NONE = "none"
+
 
 Names = list[str] | None
 Columns = Annotated[
@@ -52,7 +77,18 @@ DataHome = Annotated[
 NClusters = Annotated[
     str, typer.Option(metavar="auto|N", help="Number of clusters; auto takes it from the data.")
 ]
-Divergence = Annotated[str, typer.Option(help=f"How rows are compared: {', '.join(DIVERGENCES)}.")]
+Divergence = Annotated[
+    DivergenceName,
+    typer.Option(metavar="NAME", help=f"How rows are compared: {', '.join(DivergenceName)}."),
+]
+Target = Annotated[
+    str | None, typer.Option(help="The column to predict. Without it rows are clustered.")
+]
+ModelOut = Annotated[
+    Path | None, typer.Option(help="File to write the model to, for example out.oda.")
+]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Same seed, same result.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print neither progress nor a summary.")]
 
 
 def names_in_option(given: Names) -> list[str]:
@@ -74,18 +110,6 @@ def number_of_clusters(given: str, target: str | None) -> str | int:
             "finds more, with K_max"
         )
     return int(given)
-
-
-def check_divergence(name: str) -> None:
-    """ValueError at a divergence that there is not."""
-    if name not in DIVERGENCES:
-        raise ValueError(f"--divergence must be one of {', '.join(DIVERGENCES)}, not {name!r}")
-
-
-def check_seed(seed: int) -> None:
-    """ValueError at a seed that cannot be."""
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"--seed must be a number from 0 to {2**32 - 1}, not {seed}")
 
 
 def check_data_home(folder: Path | None) -> None:

@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
-from annealed.cli.files import open_data
-from annealed.persistence import load
+from annealed.cli.model_inputs import columns_to_read, load_fitted, matrix_of, open_data
 from annealed.persistence.whole_files import replacing
 from annealed.tables.files import TableError, TableFile
 from annealed.tables.model import TabularModel
@@ -21,9 +18,7 @@ from annealed.tables.model import TabularModel
 
 def predict_file(model: Path, data: Path, out: Path | None, *, proba: bool) -> int:
     """Write the answers for every row, in the order of the rows; how many there were."""
-    fitted = load(model)
-    if not fitted.__sklearn_is_fitted__():
-        raise ValueError(f"{model} holds a model that has not learnt anything yet")
+    fitted = load_fitted(model)
     if proba and not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{model} holds a model without probabilities; leave --proba out")
     file = open_data(data)
@@ -56,30 +51,6 @@ def _answers(fitted: Any, file: TableFile, proba: bool) -> Iterator[Any]:
             labels, more = fitted.predict(rows), {}
         arrays = [pa.array(labels.tolist()), *map(pa.array, more.values())]
         yield pa.RecordBatch.from_arrays(arrays, names=[name, *more])
-
-
-def columns_to_read(fitted: Any, file: TableFile) -> tuple[list[str], dict[str, str]]:
-    """The columns a model was learnt with, and what they were."""
-    names = getattr(fitted, "feature_names_in_", None)
-    if names is None:
-        if len(file.names) != fitted.n_features_in_:
-            raise TableError(
-                f"{file.path} has {len(file.names)} columns, but the model was learnt from "
-                f"{fitted.n_features_in_} columns without names"
-            )
-        names = file.names
-    columns = [str(name) for name in names]
-    for name in columns:
-        if name not in file.names:
-            raise TableError(f"{file.path} has no column {name!r}, which the model was learnt with")
-    step = getattr(fitted, "preprocessor_", None)
-    known = ["number"] * len(columns) if step is None else step.kinds_
-    return columns, dict(zip(columns, known, strict=True))
-
-
-def matrix_of(table: Any) -> Any:
-    """Columns of numbers as an array."""
-    return np.column_stack([column.to_numpy(zero_copy_only=False) for column in table.columns])
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from annealed.cli.application import Debug, app, one_line_errors
-from annealed.cli.options import Model, check_apart, check_seed, check_writable
+from annealed.cli.options import Model, Seed, check_apart, check_writable
 
 
 @app.command()
@@ -20,21 +20,18 @@ def report(
     ] = None,
     out: Annotated[Path, typer.Option(help="Page to write.")] = Path("report.html"),
     title: Annotated[str | None, typer.Option(help="Its title.")] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same sample of rows.")] = 0,
+    seed: Seed = 0,
     debug: Debug = False,
 ) -> None:
     """Write an interactive page about a model: one file, no network needed to open it."""
-    check_seed(seed)
     check_apart({"--out": out}, [model, data])
     check_writable(out)
 
-    from annealed.cli.reporting import write_report
-    from annealed.persistence import load
+    from annealed.cli.model_inputs import load_fitted
+    from annealed.cli.model_page import write_page
     from annealed.report import import_tools
 
     import_tools()  # say what is missing before any work is done
-    fitted = load(model)
-    if not fitted.__sklearn_is_fitted__():
-        raise ValueError(f"{model} holds a model that has not learnt anything yet")
-    write_report(fitted, data, out, title=title or (data or model).name, seed=seed)
+    fitted = load_fitted(model)
+    write_page(fitted, data, out, title=title or (data or model).name, seed=seed)
     print(out)

@@ -8,17 +8,15 @@ from typing import Annotated
 import typer
 
 from annealed.cli.application import Debug, app, one_line_errors
-from annealed.cli.options import EXPERIMENTS, DataHome, check_data_home
+from annealed.cli.options import DataHome, Experiment, check_data_home
 
 
 @app.command()
 @one_line_errors
 def reproduce(
     experiments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="|".join(EXPERIMENTS), help="What to reproduce.", show_default="all"
-        ),
+        list[Experiment] | None,
+        typer.Argument(help="What to reproduce.", show_default="all"),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer repeats and rows: under two minutes.")
@@ -38,13 +36,8 @@ def reproduce(
     check_data_home(data_home)
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"{out} is a file; --out must be a folder")
-    names = list(experiments or EXPERIMENTS)
-    unknown = [name for name in names if name not in EXPERIMENTS]
-    if unknown:
-        raise ValueError(
-            f"no experiment is called {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}"
-        )
 
     from annealed.cli.reproducing import reproduce_and_print
 
+    names = [experiment.value for experiment in experiments or Experiment]
     reproduce_and_print(out, names, quick=quick, data_home=data_home, settings=settings)

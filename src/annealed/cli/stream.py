@@ -12,11 +12,14 @@ from annealed.cli.options import (
     Categorical,
     Columns,
     Divergence,
+    DivergenceName,
     Drop,
+    ModelOut,
     NClusters,
+    Quiet,
+    Seed,
+    Target,
     check_apart,
-    check_divergence,
-    check_seed,
     check_writable,
     names_in_option,
     number_of_clusters,
@@ -29,9 +32,7 @@ def stream(
     source: Annotated[
         str, typer.Argument(metavar="FILE | -", help="CSV or JSON lines; - is standard input.")
     ] = "-",
-    target: Annotated[
-        str | None, typer.Option(help="The column to predict. Without it rows are clustered.")
-    ] = None,
+    target: Target = None,
     columns: Columns = None,
     drop: Drop = None,
     categorical: Categorical = None,
@@ -42,7 +43,7 @@ def stream(
             "source and options must be the same."
         ),
     ] = None,
-    every: Annotated[int, typer.Option(help="Rows between checkpoints, at least.")] = 10_000,
+    every: Annotated[int, typer.Option(min=1, help="Rows between checkpoints, at least.")] = 10_000,
     new_rows: Annotated[
         bool,
         typer.Option(
@@ -68,15 +69,13 @@ def stream(
             "since the last checkpoint may come again after a kill; their numbers tell.",
         ),
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="File to write the model to at the end.")
-    ] = None,
+    model: ModelOut = None,
     drift: Annotated[
         bool, typer.Option("--drift", help="Notice when the stream changes, and reheat.")
     ] = False,
     n_clusters: NClusters = "auto",
-    divergence: Divergence = "squared_euclidean",
-    seed: Annotated[int, typer.Option(help="Same seed, same model.")] = 0,
+    divergence: Divergence = DivergenceName.SQUARED_EUCLIDEAN,
+    seed: Seed = 0,
     skip_bad_rows: Annotated[
         bool,
         typer.Option("--skip-bad-rows", help="Leave out rows that cannot be read; count them."),
@@ -84,10 +83,10 @@ def stream(
     metrics_every: Annotated[
         int,
         typer.Option(
-            help="Print a line of figures to standard error every so many rows; 0: never."
+            min=0, help="Print a line of figures to standard error every so many rows; 0: never."
         ),
     ] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print no summary.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -97,12 +96,6 @@ def stream(
     started again on the same source the command skips what it has learnt, and figures, model and
     predictions are the same as if it had never stopped. Another source is refused.
     """
-    if every < 1:
-        raise ValueError(f"--every must be at least 1, not {every}")
-    if metrics_every < 0:
-        raise ValueError(f"--metrics-every must be at least 1, or 0 for never, not {metrics_every}")
-    check_seed(seed)
-    check_divergence(divergence)
     if follow and source == "-":
         raise ValueError("--follow is for files; standard input is read until it ends anyway")
     if follow and Path(source).suffix == ".gz":
@@ -126,11 +119,12 @@ def stream(
         source=source, follow=follow, checkpoint=checkpoint, every=every, new_rows=new_rows,
         predictions=predictions, target=target, columns=names_in_option(columns),
         drop=names_in_option(drop), categorical=names_in_option(categorical), n_clusters=clusters,
-        divergence=divergence, drift=drift, seed=seed, skip_bad=skip_bad_rows,
+        divergence=divergence.value, drift=drift, seed=seed, skip_bad=skip_bad_rows,
+        metrics_every=metrics_every, quiet=quiet, as_json=as_json,
     )  # fmt: skip
     need_pyarrow(Path(options.name))
-    session = run_stream(options, metrics_every=metrics_every, quiet=quiet, as_json=as_json)
+    session = run_stream(options)
     if model is not None and session.model is not None:
         save(session.model, model)
     if not quiet:
-        print_summary(session, as_json=as_json, to_stderr=predictions == "-")
+        print_summary(session)

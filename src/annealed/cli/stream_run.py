@@ -22,14 +22,12 @@ from rich.text import Text
 from annealed.cli.streaming import Session, StreamOptions
 from annealed.persistence import Checkpoint
 from annealed.tables.files import TableError
-from annealed.tables.files.csv_format import read_header
+from annealed.tables.files.csv_reading import read_header
 from annealed.tables.files.following import Block, follow_records, records_of
-from annealed.tables.files.records import CSVRows, JSONRows, Records
+from annealed.tables.files.records import CSVFormat, JSONFormat, Records
 
 
-def run_stream(
-    options: StreamOptions, *, metrics_every: int, quiet: bool, as_json: bool
-) -> Session:
+def run_stream(options: StreamOptions) -> Session:
     """Learn a source to its end, or until told to stop."""
     _leave_signals_to_us()
     with contextlib.ExitStack() as stack:
@@ -40,7 +38,7 @@ def run_stream(
             checkpoint = stack.enter_context(Checkpoint(options.checkpoint))
         session = Session(options, checkpoint)
         stack.callback(session.close)
-        _run(session, blocks, metrics_every, quiet, as_json)
+        _run(session, blocks)
     return session
 
 
@@ -51,22 +49,21 @@ def _leave_signals_to_us() -> None:
     pyarrow.enable_signal_handlers(False)
 
 
-def _run(
-    session: Session, blocks: Iterator[Block], metrics_every: int, quiet: bool, as_json: bool
-) -> None:
+def _run(session: Session, blocks: Iterator[Block]) -> None:
     """Read to the end, or until told to stop; the state is saved either way."""
-    name, told, stop = session.options.name, session.consumed, _Stop()
-    with _Shown(quiet) as shown, stop:
+    options, told, stop = session.options, session.consumed, _Stop()
+    name, every = options.name, options.metrics_every
+    with _Shown(options.quiet) as shown, stop:
         try:
             for records, begins in stop.between(_located(blocks, name)):
                 if begins:
-                    rows, records = _form(records, name, session.rows)
+                    rows, records = _form(records, name, session.format)
                     session.open_source(rows)
                 session.take(records)
                 shown.update(session)
-                if metrics_every and session.consumed - told >= metrics_every:
+                if every and session.consumed - told >= every:
                     told = session.consumed
-                    _print_figures(session, as_json)
+                    _print_figures(session)
         except KeyboardInterrupt:
             session.save()
             raise
@@ -82,8 +79,8 @@ def _run(
 
 
 def _form(
-    first: Records, name: str, known: CSVRows | JSONRows | None
-) -> tuple[CSVRows | JSONRows, Records]:
+    first: Records, name: str, known: CSVFormat | JSONFormat | None
+) -> tuple[CSVFormat | JSONFormat, Records]:
     """How records are to be read, and the first of them without a line of names.
 
     A file that has taken the place of one with ``known`` columns, or that was emptied, may begin
@@ -92,7 +89,7 @@ def _form(
     line = next(first.lines())
     start = line.lstrip(b"\xef\xbb\xbf \t")
     if start.startswith(b"{"):
-        return JSONRows(), first
+        return JSONFormat(), first
     if re.match(rb"\[\s*(\{|$)", start):
         raise ValueError(
             f"{name} is one array of JSON; write each object on a line of its own instead"
@@ -101,12 +98,12 @@ def _form(
         raise ValueError(f"{name} is neither CSV nor JSON lines")
     try:
         header = read_header(line)
-        rows = CSVRows(header.delimiter, header.names)
+        rows = CSVFormat(header.delimiter, header.names)
     except ValueError as error:
-        if isinstance(known, CSVRows) and known.can_be(line):
+        if isinstance(known, CSVFormat) and known.can_be(line):
             return known, first
         raise ValueError(f"{name}: {error}") from None
-    if isinstance(known, CSVRows) and rows != known and known.can_be(line):
+    if isinstance(known, CSVFormat) and rows != known and known.can_be(line):
         return known, first
     return rows, first.after(1)
 
@@ -199,16 +196,17 @@ def _in_words(summary: dict[str, Any]) -> str:
     return "  ".join(words)
 
 
-def _print_figures(session: Session, as_json: bool) -> None:
+def _print_figures(session: Session) -> None:
     summary = session.summary()
-    print(json.dumps(summary) if as_json else _in_words(summary), file=sys.stderr, flush=True)
+    words = json.dumps(summary) if session.options.as_json else _in_words(summary)
+    print(words, file=sys.stderr, flush=True)
 
 
-def print_summary(session: Session, *, as_json: bool, to_stderr: bool) -> None:
-    """Say what has become of it."""
-    summary, checkpoint = session.summary(), session.path
-    out = sys.stderr if to_stderr else sys.stdout
-    if as_json:
+def print_summary(session: Session) -> None:
+    """Say what has become of it; beside answers on standard output, on standard error."""
+    summary, checkpoint, options = session.summary(), session.path, session.options
+    out = sys.stderr if options.predictions == "-" else sys.stdout
+    if options.as_json:
         summary["checkpoint"] = None if checkpoint is None else str(checkpoint)
         print(json.dumps(summary), file=out)
         return

@@ -12,8 +12,8 @@ from annealed.cli.answers import Written
 from annealed.persistence.container import refuse
 from annealed.persistence.schema import fields_of
 from annealed.stored import Count, Finite, Positive
-from annealed.tables.files.csv_format import DELIMITERS
-from annealed.tables.files.records import CSVRows, JSONRows, Records, split_records
+from annealed.tables.files.csv_reading import DELIMITERS
+from annealed.tables.files.records import CSVFormat, JSONFormat, Records, split_records
 
 _DIGEST = re.compile("[0-9a-f]{32}")
 
@@ -94,9 +94,9 @@ class StreamState:
         return known and counted and form and answers and hashes
 
     @property
-    def rows(self) -> CSVRows | JSONRows:
+    def format(self) -> CSVFormat | JSONFormat:
         """How records are read."""
-        return JSONRows() if self.delimiter is None else CSVRows(self.delimiter, self.names)
+        return JSONFormat() if self.delimiter is None else CSVFormat(self.delimiter, self.names)
 
     @property
     def written(self) -> Written | None:

@@ -20,7 +20,7 @@ from annealed.persistence import Checkpoint
 from annealed.persistence.container import refuse
 from annealed.tables.columns import CellError, is_missing, short_list
 from annealed.tables.files import TableError
-from annealed.tables.files.records import CSVRows, Fingerprint, JSONRows, Records, RowError
+from annealed.tables.files.records import CSVFormat, Fingerprint, JSONFormat, Records, RowError
 from annealed.tables.model import TabularModel, check_domain
 from annealed.tables.targets import check_no_quantity, take_out
 
@@ -64,7 +64,8 @@ class StreamOptions:
     ``source``, ``checkpoint`` and ``predictions`` are where to read and write ("-" is standard
     input and output), ``every`` the rows between checkpoints. With ``new_rows`` the source begins
     where the checkpoint ended. ``skip_bad`` leaves out rows that cannot be read instead of
-    stopping.
+    stopping. The last three say what is printed: figures every so many rows (0: never), no
+    summary, JSON.
     """
 
     source: str
@@ -82,6 +83,9 @@ class StreamOptions:
     drift: bool
     seed: int
     skip_bad: bool
+    metrics_every: int
+    quiet: bool
+    as_json: bool
 
     @property
     def name(self) -> str:
@@ -89,7 +93,7 @@ class StreamOptions:
         return "standard input" if self.source == "-" else self.source
 
 
-class Rows(NamedTuple):
+class AnsweredRows(NamedTuple):
     """Rows of a block: as they came, as a table, their labels, and as vectors for the model."""
 
     records: Records
@@ -112,7 +116,7 @@ class Session:
 
     def __init__(self, options: StreamOptions, checkpoint: Checkpoint | None) -> None:
         self.options, self.checkpoint = options, checkpoint
-        self.rows: CSVRows | JSONRows | None = None  # how records are read
+        self.format: CSVFormat | JSONFormat | None = None  # how records are read
         self.model: TabularModel | None = None
         self.columns: list[str] = []
         self.kinds: dict[str, str] = {}
@@ -121,7 +125,7 @@ class Session:
         self.fingerprint = Fingerprint()  # of the others
         self.bad = 0
         self.figures = Figures()
-        self.waiting: list[Rows] = []  # answered, but not learnt yet
+        self.waiting: list[AnsweredRows] = []  # answered, but not learnt yet
         self.waiting_bytes = 0
         self.held = Records()  # until there are FIRST of them
         self.started = time.perf_counter()
@@ -164,7 +168,7 @@ class Session:
                 f"{self.path} was made {made}; do the same, or give another --checkpoint"
             )
         self._check_options(self.path, self.model.estimator)
-        self.rows, self.columns, self.kinds = state.rows, state.columns, state.kinds
+        self.format, self.columns, self.kinds = state.format, state.columns, state.kinds
         self.consumed, self.bad = state.consumed, state.bad
         self.begins = state.consumed if self.options.new_rows else state.begins
         self.figures = Figures(state.scored, state.mean, state.recent)
@@ -188,14 +192,14 @@ class Session:
                     f"{path} was made {words}; do the same, or give another --checkpoint"
                 )
 
-    def open_source(self, rows: CSVRows | JSONRows) -> None:
+    def open_source(self, rows: CSVFormat | JSONFormat) -> None:
         """The source begins, or a file that has taken its place; how its records are read."""
         if self.source_is_open:
             self._take_over(rows)
             return
         self.source_is_open = True
         if self.before is not None:
-            if rows != self.rows and not self.options.new_rows:
+            if rows != self.format and not self.options.new_rows:
                 raise self._other_source(f"{self.options.name} has other columns than {self.path}")
             self._check_columns(rows.names)
             wanted = self._wanted(rows.names or self.columns)
@@ -206,14 +210,14 @@ class Session:
                     "--columns and --drop say otherwise; leave them out, or give another "
                     "--checkpoint"
                 )
-            if rows != self.rows:
+            if rows != self.format:
                 self.settle()  # rows that wait are kept as they came, and must be read alike
-        self.rows = rows
+        self.format = rows
 
-    def _take_over(self, rows: CSVRows | JSONRows) -> None:
+    def _take_over(self, rows: CSVFormat | JSONFormat) -> None:
         """Go on with a new file, or with one that was cut short and begins anew."""
         self._check_all_skipped()
-        if rows != self.rows:
+        if rows != self.format:
             self.save()
             raise ValueError(
                 f"{self.options.name} was replaced by a file with other columns after row "
@@ -256,13 +260,13 @@ class Session:
 
     def save(self) -> None:
         """Write the checkpoint, unless it is up to date."""
-        if self.checkpoint is None or self.model is None or self.rows is None:
+        if self.checkpoint is None or self.model is None or self.format is None:
             return
         if self.saved == self._standing or self.to_skip:
             return
         # Answers are on the disk before a checkpoint that says so.
         written = None if self.answers is None else self.answers.settle()
-        csv = self.rows if isinstance(self.rows, CSVRows) else None
+        csv = self.format if isinstance(self.format, CSVFormat) else None
         figures = self.figures
         state = StreamState(
             consumed=self.consumed, bad=self.bad, target=self.options.target, columns=self.columns,
@@ -335,16 +339,16 @@ class Session:
         self.learnt += len(table)
         self.waiting, self.waiting_bytes = [], 0
 
-    def _wait(self, rows: Rows) -> None:
+    def _wait(self, rows: AnsweredRows) -> None:
         self.waiting.append(rows)
         self.waiting_bytes += len(rows.records.text)
 
     def _begin(self, records: Records) -> None:
         """Decide by the first rows what columns there are and what they are."""
-        assert self.rows is not None
+        assert self.format is not None
         first = self._readable(records.first(FIRST))
         try:
-            names = list(self.rows.names) or _names_in(self.rows.table(first, (), {}))
+            names = list(self.format.names) or _names_in(self.format.table(first, (), {}))
         except RowError as error:
             raise self._of(error) from None
         self.columns = self._wanted(names)
@@ -352,7 +356,7 @@ class Session:
         if not self.columns:
             raise ValueError(f"{self.options.name}: there is no column to learn from")
         try:
-            self.kinds = self.rows.kinds(first, self.columns)
+            self.kinds = self.format.kinds(first, self.columns)
             codes = [name for name in self.columns if name in self.options.categorical]
             self.kinds |= dict.fromkeys(codes, "category")
             self._check_target(first)
@@ -363,12 +367,14 @@ class Session:
         """The records, or, if bad rows are to be left out, those that can be read."""
         if not self.options.skip_bad:
             return records
-        assert self.rows is not None
+        assert self.format is not None
         kept = Records()
         for k in range(len(records)):
             one = records.after(k).first(1)
             try:
-                self.rows.kinds(one, self.rows.names or _names_in(self.rows.table(one, (), {})))
+                self.format.kinds(
+                    one, self.format.names or _names_in(self.format.table(one, (), {}))
+                )
             except (RowError, CellError):
                 continue
             kept += one
@@ -387,13 +393,13 @@ class Session:
         target = self.options.target
         if target is None or target in self.options.categorical:
             return
-        assert self.rows is not None
-        table = self.rows.table(records, [target], {})
+        assert self.format is not None
+        table = self.format.table(records, [target], {})
         cells = [cell for cell in take_out(table, target)[1].tolist() if not is_missing(cell)]
-        if self.rows.typed and any(isinstance(cell, str) for cell in cells):
+        if self.format.typed and any(isinstance(cell, str) for cell in cells):
             return
         try:
-            check_no_quantity(cells, target, decimal=self.rows.decimal)
+            check_no_quantity(cells, target, decimal=self.format.decimal)
         except ValueError as error:
             raise ValueError(f"{self.options.name}: {error}") from None
 
@@ -435,10 +441,10 @@ class Session:
 
     def _table(self, records: Records) -> tuple[Any, NDArray[Any] | None]:
         """Rows as a table, and their labels, none of which may be missing."""
-        assert self.rows is not None
+        assert self.format is not None
         target = self.options.target
         wanted = [*self.columns, *([] if target is None else [target])]
-        table = self.rows.table(records, wanted, self.kinds)
+        table = self.format.table(records, wanted, self.kinds)
         if target is None:
             return table, None
         table, labels = take_out(table, target)
@@ -447,22 +453,22 @@ class Session:
             raise CellError("the target is missing", target, missing[0])
         return table, labels
 
-    def _read(self, records: Records) -> Rows:
+    def _read(self, records: Records) -> AnsweredRows:
         """The rows, every cell of which can be learnt."""
         table, labels = self._table(records)
         try:
             if self.model is None:
                 self._new_model().partial_fit(table, labels)  # nothing is kept: can it be learnt?
-                return Rows(records, table, labels, None)
+                return AnsweredRows(records, table, labels, None)
             vectors = self.model.preprocessor_.transform(table)
             check_domain(self.model.estimator_, vectors, self.model.preprocessor_)
         except CellError:
             raise
         except ValueError as error:
             raise TableError(in_options(str(error))) from None
-        return Rows(records, table, labels, vectors)
+        return AnsweredRows(records, table, labels, vectors)
 
-    def _answer(self, rows: Rows) -> None:
+    def _answer(self, rows: AnsweredRows) -> None:
         n = len(rows.table)
         if self.model is None or rows.vectors is None:
             if self.answers is not None:

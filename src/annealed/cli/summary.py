@@ -1,8 +1,7 @@
-"""What `annealed fit` and `annealed inspect` say about a model, as text or JSON."""
+"""What commands say about a model, in words and as plain values."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from annealed.cli.training import Trained
 from annealed.tables.model import TabularModel
 from annealed.tables.preprocessing import TablePreprocessor
 
@@ -114,80 +112,6 @@ def _plain(value: Any) -> Any:
 
 
 # -- fit -----------------------------------------------------------------------------------------
-
-
-def facts_of_fit(trained: Trained, file: Path | None) -> dict[str, Any]:
-    """Everything `annealed fit` has to say."""
-    step = trained.model.preprocessor_
-    return {
-        "data": str(trained.task.data),
-        "rows": trained.rows,
-        "rows_learnt": trained.learnt,
-        "rows_held_out": trained.tested,
-        "rows_without_target": trained.without_target,
-        "sampled": trained.sampled,
-        "target": trained.task.target,
-        "columns": columns_of_model(step, trained.missing),
-        "standardized": bool(step.standardize),
-        "features": len(trained.model.feature_names_out_),
-        **about_model(trained.model),
-        "class_shares": trained.class_shares or None,
-        "score": trained.scores or None,
-        "seconds": round(trained.seconds, 3),
-        "model": None if file is None else str(file),
-        "notes": trained.notes,
-    }
-
-
-def print_fit(trained: Trained, file: Path | None, *, as_json: bool) -> None:
-    """The summary on standard output."""
-    facts = facts_of_fit(trained, file)
-    if as_json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
-        return
-    console = Console(soft_wrap=True, highlight=False)
-    print_columns(console, facts["columns"], facts["standardized"])
-    console.print()
-    print_pairs(console, _rows_of_fit(trained, facts))
-    for note in trained.notes:
-        console.print(Text(f"note: {note}"))
-    if file is None:
-        console.print(Text("The model was not kept: --model FILE saves it."))
-
-
-def _rows_of_fit(trained: Trained, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    task, score = trained.task, facts["score"]
-    rows = [("data", f"{task.data}, {trained.rows:,} rows, {len(facts['columns'])} columns used")]
-    learnt = f"{trained.learnt:,} rows"
-    if trained.sampled:
-        learnt += f", drawn at random from {trained.rows:,} (--max-rows)"
-    if trained.without_target:
-        learnt += f"; {trained.without_target:,} have no {task.target!r} and were left out"
-    rows += (
-        [("learnt from", learnt), ("levels", words_for_levels(facts["levels"]))]
-        if facts.get("levels")
-        else [("learnt from", learnt)]
-    )
-    if task.target is not None:
-        shares = list(trained.class_shares.items())
-        some = ", ".join(f"{label} {100 * share:.1f} %" for label, share in shares[:6])
-        rows.append(("classes", f"{len(shares)}: {some}" + (", ..." if len(shares) > 6 else "")))
-    rows += words_for_choice(facts)
-    if score:
-        where = (
-            f"{trained.tested:,} rows held out" if trained.tested
-            else "rows held out while choosing, a little too good"
-        )  # fmt: skip
-        most = 100 * max(trained.class_shares.values())
-        rows.append(
-            ("accuracy", f"{100 * score['accuracy']:.1f} % on {where} "
-             f"(always the most common class: {most:.1f} %)")
-        )  # fmt: skip
-        rows.append(("log loss", f"{score['log_loss']:.4f}"))
-    rows.append(("time", f"{trained.seconds:.1f} s"))
-    if facts["model"]:
-        rows.append(("model", f"{facts['model']}, {words_for_size(Path(facts['model']))}"))
-    return rows
 
 
 # -- words ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 
 from annealed.cli.application import in_options
-from annealed.cli.files import open_data
+from annealed.cli.model_inputs import open_data
 from annealed.cli.progress import Progress
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.tables.columns import is_missing, short_list
@@ -32,8 +32,8 @@ MOST_TEST_ROWS = 10_000
 
 
 @dataclass(frozen=True)
-class Task:
-    """What the user asked for."""
+class FitOptions:
+    """What was asked for."""
 
     data: Path
     target: str | None
@@ -52,7 +52,7 @@ class Task:
 class Trained:
     """A model and what is to be said about how it came about."""
 
-    task: Task
+    options: FitOptions
     model: TabularModel
     rows: int  # of the file
     learnt: int
@@ -70,23 +70,23 @@ class Trained:
         return self.rows > self.learnt + self.tested + self.without_target
 
 
-def train(task: Task, progress: Progress) -> Trained:
+def train(options: FitOptions, progress: Progress) -> Trained:
     """Read, hold out, learn, test."""
     started = time.perf_counter()
-    file = open_data(task.data)
-    columns = _columns_to_use(task, file)
-    table, kinds, rows = _read(task, file, columns, progress)
-    _check_preprocess(task, table, kinds, columns)
-    labels, without = _labels(task, file, table)
+    file = open_data(options.data)
+    columns = _columns_to_use(options, file)
+    table, kinds, rows = _read(options, file, columns, progress)
+    _check_preprocess(options, table, kinds, columns)
+    labels, without = _labels(options, file, table)
     if without.any():
         table = table.filter(~without)
     missing = {name: table.column(name).null_count for name in columns}
-    test = _held_out(labels, table.num_rows, task)
+    test = _held_out(labels, table.num_rows, options)
     features = table.select(columns)
     model = TabularModel(
-        _estimator(task, progress),
-        standardize=_standardizes(task),
-        kinds={name: "category" for name in columns if name in task.categorical} or None,
+        _estimator(options, progress),
+        standardize=_standardizes(options),
+        kinds={name: "category" for name in columns if name in options.categorical} or None,
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -94,12 +94,12 @@ def train(task: Task, progress: Progress) -> Trained:
         try:
             model.fit(learn, None if labels is None else labels[~test])
         except ValueError as error:
-            raise TableError(f"{task.data}: {in_options(str(error))}") from None
+            raise TableError(f"{options.data}: {in_options(str(error))}") from None
     model.estimator_.set_params(callbacks=None)
     model.estimator.set_params(callbacks=None)
-    model.target_name_ = task.target
+    model.target_name_ = options.target
     trained = Trained(
-        task, model, rows, learn.num_rows, int(test.sum()), int(without.sum()), missing=missing,
+        options, model, rows, learn.num_rows, int(test.sum()), int(without.sum()), missing=missing,
         notes=list(dict.fromkeys(str(warning.message) for warning in caught)),
     )  # fmt: skip
     if labels is not None:
@@ -114,108 +114,114 @@ def train(task: Task, progress: Progress) -> Trained:
 # -- columns and rows ----------------------------------------------------------------------------
 
 
-def _columns_to_use(task: Task, file: TableFile) -> list[str]:
-    file.check_columns([*task.columns, *task.drop, *task.categorical])
-    if task.target is not None:
-        file.check_columns([task.target])
-    chosen = list(dict.fromkeys(task.columns)) or file.names
-    left = [name for name in chosen if name not in task.drop and name != task.target]
+def _columns_to_use(options: FitOptions, file: TableFile) -> list[str]:
+    file.check_columns([*options.columns, *options.drop, *options.categorical])
+    if options.target is not None:
+        file.check_columns([options.target])
+    chosen = list(dict.fromkeys(options.columns)) or file.names
+    left = [name for name in chosen if name not in options.drop and name != options.target]
     if not left:
         raise TableError(f"{file.path}: no column is left to learn from")
-    for name in task.categorical:
-        if name not in left and name != task.target:
+    for name in options.categorical:
+        if name not in left and name != options.target:
             raise TableError(f"--categorical names {name!r}, which is not among the columns used")
     return left
 
 
 def _read(
-    task: Task, file: TableFile, columns: list[str], progress: Progress
+    options: FitOptions, file: TableFile, columns: list[str], progress: Progress
 ) -> tuple[Any, dict[str, str], int]:
     """Rows in memory, at most as many as wanted; what the columns are; how many rows there are."""
-    wanted = columns if task.target is None else [*columns, task.target]
+    wanted = columns if options.target is None else [*columns, options.target]
     # The target is read as it stands: what it is, is decided when it is looked at as classes.
-    declared = {name: "category" for name in [*task.categorical, task.target] if name is not None}
+    declared = {
+        name: "category" for name in [*options.categorical, options.target] if name is not None
+    }
     progress.phase("looking through the file")
     survey = file.survey(wanted, declared)
     if not survey.rows:
         raise TableError(f"{file.path} has names of columns, but no rows")
     widths = [CELLS_OF_A_TEXT if survey.kinds[name] == "category" else 1 for name in columns]
-    most = min(task.max_rows, max(MOST_CELLS // sum(widths), 1000))
+    most = min(options.max_rows, max(MOST_CELLS // sum(widths), 1000))
     progress.phase("reading", total=survey.rows)
-    table = draw(file, wanted, survey.kinds, survey.rows, most, task.seed, progress.rows)
+    table = draw(file, wanted, survey, most=most, seed=options.seed, progress=progress.rows)
     return table, survey.kinds, survey.rows
 
 
 def _check_preprocess(
-    task: Task, table: Any, kinds: dict[str, str], columns: Sequence[str]
+    options: FitOptions, table: Any, kinds: dict[str, str], columns: Sequence[str]
 ) -> None:
     """With --preprocess none there must be nothing to preprocess."""
-    if task.preprocess != "none":
+    if options.preprocess != "none":
         return
     texts = [name for name in columns if kinds[name] == "category"]
     if texts:
         raise TableError(
-            f"{task.data}: the columns {short_list(texts)} hold texts, and --preprocess none takes "
-            "numbers as they are; leave them out (--drop) or use --preprocess auto"
+            f"{options.data}: the columns {short_list(texts)} hold texts, and --preprocess none "
+            "takes numbers as they are; leave them out (--drop) or use --preprocess auto"
         )
     for name in columns:
-        if table.column(name).null_count:
+        gaps = table.column(name).null_count
+        if gaps:
             raise TableError(
-                f"{task.data}, column {name!r}: {table.column(name).null_count} cells are missing, "
-                "and --preprocess none fills none; use --preprocess auto"
+                f"{options.data}, column {name!r}: {gaps} cells are missing, and --preprocess none "
+                "fills none; use --preprocess auto"
             )
 
 
-def _standardizes(task: Task) -> bool:
+def _standardizes(options: FitOptions) -> bool:
     """Other divergences are made for positive numbers, which standardising would not leave."""
-    return task.preprocess == "auto" and task.divergence == "squared_euclidean"
+    return options.preprocess == "auto" and options.divergence == "squared_euclidean"
 
 
 def _labels(
-    task: Task, file: TableFile, table: Any
+    options: FitOptions, file: TableFile, table: Any
 ) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
     """Classes of the rows that have one, and which rows have none."""
-    if task.target is None:
+    if options.target is None:
         return None, np.zeros(table.num_rows, dtype=bool)
-    cells = table.column(task.target).to_pylist()
+    cells = table.column(options.target).to_pylist()
     without = np.array([is_missing(cell) for cell in cells])
     if without.all():
-        raise TableError(f"{task.data}: the target {task.target!r} is missing in every row")
+        raise TableError(f"{options.data}: the target {options.target!r} is missing in every row")
     present = [cell for cell in cells if not is_missing(cell)]
-    as_texts = task.target in task.categorical or (file.typed and isinstance(present[0], str))
+    as_texts = options.target in options.categorical or (file.typed and isinstance(present[0], str))
     try:
-        labels = classes_in(present, task.target, as_texts=as_texts, decimal=file.decimal)
+        labels = classes_in(present, options.target, as_texts=as_texts, decimal=file.decimal)
     except ValueError as error:
-        raise TableError(f"{task.data}: {error}; without --target rows are clustered") from None
+        raise TableError(f"{options.data}: {error}; without --target rows are clustered") from None
     return labels, without
 
 
-def _held_out(labels: NDArray[Any] | None, rows: int, task: Task) -> NDArray[np.bool_]:
+def _held_out(labels: NDArray[Any] | None, rows: int, options: FitOptions) -> NDArray[np.bool_]:
     """Which rows test the model: of every class the same share, and none of a class of few."""
     test = np.zeros(rows, dtype=bool)
     if labels is None:
         return test
-    share = min(task.test, MOST_TEST_ROWS / rows)
-    rng = np.random.default_rng(task.seed)
+    share = min(options.test, MOST_TEST_ROWS / rows)
+    rng = np.random.default_rng(options.seed)
     for label in np.unique(labels):
         own = rng.permutation(np.flatnonzero(labels == label))
         test[own[: int(share * len(own))]] = True
     return test
 
 
-def _estimator(task: Task, progress: Progress) -> Any:
+def _estimator(options: FitOptions, progress: Progress) -> Any:
     # A function, not the method itself: the estimator is copied, and what is shown must not be.
     callbacks = [lambda level: progress.level(level)]
-    if task.target is not None:
+    if options.target is not None:
         classifier = ODAClassifier(
-            divergence=task.divergence, random_state=task.seed, callbacks=callbacks
+            divergence=options.divergence, random_state=options.seed, callbacks=callbacks
         )
         progress.annealing(classifier.gamma, "choosing a level")
         return classifier
     clustering = ODAClustering(
-        task.n_clusters, divergence=task.divergence, random_state=task.seed, callbacks=callbacks
+        options.n_clusters,
+        divergence=options.divergence,
+        random_state=options.seed,
+        callbacks=callbacks,
     )
-    compared = task.n_clusters == "auto"
+    compared = options.n_clusters == "auto"
     progress.annealing(clustering.gamma, "comparing with structureless data" if compared else "")
     return clustering
 

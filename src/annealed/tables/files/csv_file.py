@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from annealed.tables.files.csv_format import (
+from annealed.tables.files.csv_reading import (
     Header,
     WrongRow,
     decimal_of,

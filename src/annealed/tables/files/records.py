@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.tables.columns import column_of_cells
-from annealed.tables.files.csv_format import WrongRow, decimal_of, reader_options
+from annealed.tables.files.csv_reading import WrongRow, decimal_of, reader_options
 from annealed.tables.files.table_file import (
     TO_UTF_8,
     TableError,
@@ -167,7 +167,7 @@ def split_records(data: bytes, quotes: bool) -> tuple[Records, bytes]:
 # -- CSV ---------------------------------------------------------------------------------------
 
 
-class CSVRows:
+class CSVFormat:
     """Rows of CSV: all cells as texts until it is said which columns are numbers."""
 
     typed = False  # a cell that is a text need not be meant as one
@@ -177,7 +177,7 @@ class CSVRows:
         self.decimal = decimal_of(delimiter)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CSVRows):
+        if not isinstance(other, CSVFormat):
             return False
         return (self.delimiter, self.names) == (other.delimiter, other.names)
 
@@ -249,7 +249,7 @@ class RowError(ValueError):
 # -- JSON lines --------------------------------------------------------------------------------
 
 
-class JSONRows:
+class JSONFormat:
     """Objects of JSON, one on each line."""
 
     names: Sequence[str] = ()
@@ -257,7 +257,7 @@ class JSONRows:
     typed = True
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, JSONRows)
+        return isinstance(other, JSONFormat)
 
     __hash__ = None  # type: ignore[assignment]  # nothing keeps them in sets
 

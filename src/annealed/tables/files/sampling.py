@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from annealed.tables.files.table_file import TableFile
+from annealed.tables.files.table_file import Survey, TableFile
 
 
 def draw(
     file: TableFile,
     columns: Sequence[str],
-    kinds: Mapping[str, str],
-    rows: int,
+    survey: Survey,
+    *,
     most: int,
     seed: int,
     progress: Callable[[int], None] = lambda rows: None,
@@ -25,10 +25,8 @@ def draw(
     ----------
     file : TableFile
     columns : sequence of str
-    kinds : mapping
-        What columns are to be brought to.
-    rows : int
-        How many the file has.
+    survey : Survey
+        How many rows the file has, and what columns are to be brought to.
     most : int
     seed : int
     progress : callable
@@ -37,10 +35,10 @@ def draw(
     import pyarrow as pa
 
     chosen = None
-    if rows > most:
-        chosen = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+    if survey.rows > most:
+        chosen = np.sort(np.random.default_rng(seed).choice(survey.rows, most, replace=False))
     parts = []
-    for first, table in file.batches(columns, kinds):
+    for first, table in file.batches(columns, survey.kinds):
         if chosen is None:
             parts.append(table)
         else:

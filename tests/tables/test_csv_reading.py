@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from annealed.tables.files.csv_format import MISSING, decimal_of, read_header
-from annealed.tables.files.records import CSVRows, split_records
+from annealed.tables.files.csv_reading import MISSING, decimal_of, read_header
+from annealed.tables.files.records import CSVFormat, split_records
 from annealed.tables.files.table_file import TableError
 
 pytest.importorskip("pyarrow", exc_type=ImportError)
@@ -44,7 +44,7 @@ def test_files_and_streams_read_the_same_cells_as_missing_and_the_same_numbers(t
     ((_, whole),) = file.batches(["n", "t"], kinds)
     header = read_header(text.encode())
     records, _ = split_records(text.encode(), quotes=True)
-    stream = CSVRows(header.delimiter, header.names)
+    stream = CSVFormat(header.delimiter, header.names)
     rows = stream.table(records.after(1), ["n", "t"], kinds)
     assert decimal_of(";") == stream.decimal == file.decimal == ","
     assert kinds == {"n": "number", "t": "category"}

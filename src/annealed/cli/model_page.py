@@ -1,21 +1,18 @@
-"""What `annealed report` does: a page about a model and a sample of rows."""
+"""A page about a model and a sample of the rows in a file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from annealed.cli.files import open_data
-from annealed.cli.predicting import columns_to_read, matrix_of
+from annealed.cli.model_inputs import columns_to_read, matrix_of, open_data
 from annealed.report import explore
+from annealed.report.gather import MOST_ROWS
 from annealed.tables import TabularModel
-from annealed.tables.files import TableError, draw
-
-# The page shows at most so many rows.
-SHOWN_ROWS = 5000
+from annealed.tables.files import Survey, TableError, draw
 
 
-def write_report(fitted: Any, data: Path | None, out: Path, *, title: str, seed: int) -> None:
+def write_page(fitted: Any, data: Path | None, out: Path, *, title: str, seed: int) -> None:
     """The page about a fitted model and, if given, a sample of the rows in a file."""
     if not hasattr(fitted, "path_"):
         raise ValueError(
@@ -33,7 +30,7 @@ def write_report(fitted: Any, data: Path | None, out: Path, *, title: str, seed:
         total = sum(table.num_rows for _, table in file.batches(first, {}))
         if not total:
             raise TableError(f"{data} has names of columns, but no rows")
-        table = draw(file, columns, kinds, total, SHOWN_ROWS, seed)
+        table = draw(file, columns, Survey(total, kinds), most=MOST_ROWS, seed=seed)
         rows = table if isinstance(fitted, TabularModel) else matrix_of(table)
         total = total if total > len(table) else None
     explore(fitted, rows, title=title, n_rows=total, seed=seed).save(out)
