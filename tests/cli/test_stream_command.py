@@ -212,10 +212,9 @@ def test_two_processes_on_one_checkpoint(table, tmp_path):
     )
     first.stdin.write(b"".join(table.read_bytes().splitlines(keepends=True)[:2000]))
     first.stdin.flush()
-    for _ in range(200):
-        if path.with_name(path.name + ".lock").exists():
-            break
-        time.sleep(0.1)
+    lock = path.with_name(path.name + ".lock")
+    while first.poll() is None and not lock.exists():  # however slow the machine is
+        time.sleep(0.05)
     second = run(table, "--target", "label", "--checkpoint", path, check=False)
     first.stdin.close()
     assert second.returncode == 1
