@@ -122,11 +122,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         Every level, as annealed. Their scores are accuracies (or what ``scoring`` says) on rows
         held out; with ``level="last", fine_tune=None`` nothing is held out and they are accuracies
         on at most 500 of the rows learnt. They are nan in a stream.
-    candidates_ : tuple of annealed.fine_tuning.held_out.Candidate
+    candidates_ : tuple of annealed.fine_tuning.scoring.Candidate
         What was tried on rows not learnt: number of codevectors, what was fitted, steps of
         fine-tuning, score, accuracy, log loss. In a stream they appear when the race between them
         is over, 2000 samples after the coldest level.
-    chosen_ : annealed.fine_tuning.held_out.Candidate or None
+    chosen_ : annealed.fine_tuning.scoring.Candidate or None
         The one of them that predicts (not of a model from `at`, which is as annealed). Its score,
         accuracy and log loss are estimates from rows held out, and those of the best of many: a
         little better than fresh rows will be. The model itself has learnt all rows; where that
