@@ -19,7 +19,7 @@ from annealed.baselines.batch import BatchAnnealer, anneal_batch
 from annealed.divergences import Array, BregmanDivergence, get_divergence
 from annealed.estimators.base import SHARED_RULES
 from annealed.estimators.callback_runner import run_callbacks
-from annealed.estimators.clustering import ClusterReader
+from annealed.estimators.cluster_reader import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights
 from annealed.estimators.parameters import check_parameters, one_of, real, whole
 from annealed.path import AnnealingPath, Level, check_level

@@ -19,8 +19,8 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
+from annealed.estimators.class_learner import ClassLearner, ClassSettings
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, consistent, mean_one
-from annealed.estimators.learner import ClassLearner, ClassSettings
 from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors

@@ -14,7 +14,7 @@ from annealed.annealing.class_annealer import ClassAnnealer
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators import ODAClassifier
-from annealed.estimators.learner import ClassLearner, ClassSettings
+from annealed.estimators.class_learner import ClassLearner, ClassSettings
 
 
 class Misplaced(ClassAnnealer):

@@ -14,7 +14,8 @@ from annealed.baselines.deterministic_annealing import BatchLearner
 from annealed.divergences import Geometry
 from annealed.drift import DriftDetector, Watch
 from annealed.estimators import ODAClassifier, ODAClustering
-from annealed.estimators.learner import ClassLearner, ClusterLearner
+from annealed.estimators.class_learner import ClassLearner
+from annealed.estimators.cluster_learner import ClusterLearner
 from annealed.fine_tuning.methods import GeneralizedTuning, SoftTuning, WinnerTuning
 from annealed.fine_tuning.model import Fits, TunedModel
 from annealed.fine_tuning.scoring import Candidate

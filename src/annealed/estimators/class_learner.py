@@ -1,0 +1,255 @@
+"""Learning classes: each annealed by itself, a level chosen and fine-tuned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.annealing.schedule import Schedule
+from annealed.divergences import Array
+from annealed.estimators.learner import Index, Learner, Settings
+from annealed.estimators.priors import ClassPriors
+from annealed.fine_tuning.held_out import LabelledRows, select
+from annealed.fine_tuning.methods import TUNINGS
+from annealed.fine_tuning.model import Fits, TunedModel, as_annealed
+from annealed.fine_tuning.scoring import Score
+from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions
+from annealed.path import AnnealingPath, Level, check_level
+from annealed.stored import State, one_width, require
+
+# Rows on which the accuracy of every level is measured where none are held out.
+SCORED_ROWS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassSettings(Settings):
+    """The same of a classifier.
+
+    score : of posteriors, by the user's scorer; None for the default
+    method, last, window : how to fine-tune (one of `TUNINGS`, None for not at all), whether only
+        the coldest level may answer, and over how many steps a stream averages
+    """
+
+    priors: ClassPriors
+    score: Score | None
+    method: str | None
+    last: bool
+    window: int
+
+    @property
+    def chooses(self) -> bool:
+        """Whether there is a level to choose or to fine-tune."""
+        return not self.last or self.method is not None
+
+
+@dataclass(eq=False)
+class ClassLearner(Learner[ClassSettings]):
+    """Learns several classes, chooses among levels and fine-tunes.
+
+    labels : of the classes, in the order they appeared, by which they are numbered here
+    tuner : chooses and fine-tunes, if anyone does
+    level_scores : of the levels of the path, where they were measured
+    """
+
+    labels: list[Any] = field(default_factory=list)
+    tuner: StreamTuner | None = None
+    level_scores: list[float] | None = None
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Whatever answers is of the annealer's features and classes."""
+        annealer, tuner, watch = state["annealer"], state["tuner"], state["watch"]
+        n = len(annealer.classes)
+        require(n == len(state["labels"]), "the model is of other classes")
+        if state["fixed"] is not None:
+            check_level("the model", state["fixed"], annealer.d, n)
+        if tuner is not None:
+            require(not tuner.tunings or len(tuner.factor) == n, "fine-tuning is of other classes")
+            for tuning in tuner.tunings:
+                one_width("fine-tuning", annealer.d, tuning.start.level.codevectors)
+        if watch is not None and watch.model is not None:
+            require(type(watch.model) is TunedModel, "a watch is of no classifier")
+            check_level("the model that is watched", watch.model.level, annealer.d, n)
+
+    def copy(self) -> Self:
+        """A twin that can go on by itself."""
+        twin = super().copy()
+        twin.labels = list(self.labels)
+        twin.tuner = None if self.tuner is None else self.tuner.copy()
+        return twin
+
+    def fixed_at(self, level: Level) -> Self:
+        """A twin that answers with a level of the path and cannot learn further."""
+        twin = super().fixed_at(level)
+        twin.tuner = None
+        return twin
+
+    def to_continue(self, settings: ClassSettings) -> Self:
+        """A twin that goes on learning; ValueError if there is to be no more of that."""
+        twin = super().to_continue(settings)
+        if not settings.chooses:
+            twin.tuner = None
+        elif twin.tuner is None:
+            twin.tuner = self._new_tuner(settings)
+        twin.level_scores = None
+        return twin
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def add_class(self, label: Any, settings: ClassSettings) -> None:
+        """A class nobody has seen before."""
+        self.annealer.add_class()
+        self.labels.append(label)
+        if self.tuner is not None:  # what was fine-tuned does not know the class
+            self.tuner = self._new_tuner(settings)
+
+    def anneal(
+        self,
+        rows: NDArray[Any],
+        index: Index,
+        weights: Array | None,
+        rng: np.random.Generator,
+        schedule: Schedule,
+        settings: ClassSettings,
+    ) -> None:
+        """Learn rows over and over, down to the end of the ladder; choose and fine-tune a level."""
+        self.annealer.anneal(rows, index, weights, rng, settings.listen)
+        selection = None
+        if settings.chooses and len(self.annealer.path()):
+            labelled = LabelledRows(rows, index, weights, self.log_prior(settings))
+            selection = select(
+                self.annealer, schedule, labelled, rng, last=settings.last,
+                method=None if settings.method is None else TUNINGS[settings.method],
+                fits=self._fits(settings), score=settings.score,
+            )  # fmt: skip
+        if selection is None:
+            self.level_scores = self._measured(rows, index, rng, settings)
+            return
+        self.level_scores = selection.level_scores
+        self.annealer = selection.annealer
+        if selection.tuning is None:
+            self.annealer.track(selection.level)
+        self.tuner = StreamTuner.from_selection(
+            self._options(settings), selection, self.annealer, self.log_prior(settings)
+        )
+
+    def _absorb(
+        self,
+        rows: NDArray[Any],
+        index: Index | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        settings: ClassSettings,
+    ) -> None:
+        assert index is not None
+        annealer, tuner = self.annealer, self.tuner
+        if tuner is None:
+            annealer.absorb(rows, index, weights, settings.listen, begin, end)
+            return
+        while begin < end:
+            tuner.prepare(annealer, lambda: self.log_prior(settings))
+            stop = tuner.horizon(weights, begin, end)
+            stop = annealer.absorb(rows, index, weights, settings.listen, begin, stop, pause=True)
+            here = slice(begin, stop)
+            plain = tuner.learn(
+                rows[here], index[here], None if weights is None else weights[here],
+                annealer.finished, settings.score,
+            )  # fmt: skip
+            if plain is not None:
+                annealer.track(plain)
+            begin = stop
+
+    def reheat(self, temperature: float, settings: ClassSettings) -> None:
+        """Go back up the ladder."""
+        if self.tuner is not None:
+            self.tuner = self.tuner.copy()
+            self.tuner.changed(self.annealer, self.log_prior(settings))
+        self.annealer.reheat(temperature)
+        self.level_scores = None
+
+    def _watched(self, settings: ClassSettings) -> TunedModel:
+        return self.answering(settings)
+
+    def _losses(self, model: TunedModel, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
+        # A class that is new since the model was looked at is a loss like any other.
+        n = int(model.level.classes.max()) + 1
+        posterior = model.posterior(self.divergence, rows, n)
+        return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
+
+    # -- answering -----------------------------------------------------------------------------
+
+    def log_prior(self, settings: ClassSettings) -> Array:
+        """Log probability of the classes, in the order they appeared."""
+        weight = np.array([state.total_weight for state in self.annealer.classes])
+        return settings.priors.log(self.labels, weight)
+
+    def tuned(self) -> TunedModel | None:
+        """The fine-tuned model that answers, if one does."""
+        return None if self.fixed is not None or self.tuner is None else self.tuner.model()
+
+    def level(self) -> Level:
+        """The level that answers, fine-tuned or as annealed."""
+        tuned = self.tuned()
+        if tuned is not None:
+            return tuned.level
+        return self.annealer.model() if self.fixed is None else self.fixed
+
+    def annealed_level(self) -> Level:
+        """The level that answers, as it was before it was fine-tuned."""
+        level = self.level()
+        if self.tuned() is None:
+            return level
+        return self.annealer.path().codebook(level.n_codevectors)
+
+    def answering(self, settings: ClassSettings) -> TunedModel:
+        """The model that answers."""
+        tuned = self.tuned()
+        if tuned is not None:
+            return tuned
+        level, calibration = self.level(), 1.0
+        if self.tuner is not None and self.fixed is None:
+            calibration = self.tuner.calibration
+            level = replace(level, temperature=level.temperature * self.tuner.tempering)
+        return replace(as_annealed(level, self.log_prior(settings)), calibration=calibration)
+
+    def path(self, classes: NDArray[Any]) -> AnnealingPath:
+        """Every finished level, classes numbered by their place among all classes."""
+        order = np.searchsorted(classes, np.array(self.labels))
+        return self.annealer.path().relabelled(order, self.level_scores)
+
+    # -- fine-tuning ---------------------------------------------------------------------------
+
+    def _fits(self, settings: ClassSettings) -> tuple[Fits, ...]:
+        """What fine-tuning may fit."""
+        if settings.method != "soft_lvq":
+            return (Fits(),)
+        if not self.divergence.weighable:
+            return Fits(), Fits(temperatures=True)
+        return Fits(), Fits(relevances=True), Fits(temperatures=True, relevances=True)
+
+    def _options(self, settings: ClassSettings) -> TuningOptions:
+        return TuningOptions(settings.last, settings.method, self._fits(settings), settings.window)
+
+    def _new_tuner(self, settings: ClassSettings) -> StreamTuner:
+        return StreamTuner(self._options(settings))
+
+    def _measured(
+        self,
+        rows: NDArray[Any],
+        index: Index,
+        rng: np.random.Generator,
+        settings: ClassSettings,
+    ) -> list[float]:
+        """Accuracy of every level on some of the rows."""
+        some = np.sort(rng.permutation(len(rows))[:SCORED_ROWS])
+        log_prior = self.log_prior(settings)
+        scores = []
+        for level in self.annealer.path():
+            model = as_annealed(level, log_prior)
+            posterior = model.posterior(self.divergence, rows[some], len(log_prior))
+            scores.append(float((posterior.argmax(axis=1) == index[some]).mean()))
+        return scores
