@@ -17,6 +17,7 @@ from annealed.plots.canvas import (
     hide_spines,
     inches,
     line_handle,
+    mark_model_in_use,
     plain,
     points,
     scale_temperature,
@@ -26,7 +27,7 @@ from annealed.plots.canvas import (
     write_labels,
     write_title,
 )
-from annealed.plots.checks import require_fitted, require_levels
+from annealed.plots.checks import about_model_in_use, require_fitted, require_levels
 from annealed.views.colours import INK, Colour, branch_colour, paler
 from annealed.views.lineage import find_branches, follow_up, in_use, lasting_codevectors
 from annealed.views.projection import project
@@ -124,9 +125,7 @@ class BifurcationDisplay:
             estimator.path_,
             feature=feature,
             feature_names=getattr(estimator, "feature_names_in_", None),
-            class_names=getattr(estimator, "classes_", None),
-            current=(estimator.temperature_, len(estimator.codevectors_)),
-            nodes=estimator.nodes_,
+            **about_model_in_use(estimator),
             ax=ax,
         )
 
@@ -274,10 +273,9 @@ class BifurcationDisplay:
         notes: list[tuple[Any, str]] = [(dot_handle(), "split (critical T)")]
         self.current_ = None
         if self.current is not None:
-            T, K = max(self.current[0], self.path[-1].temperature), self.current[1]
-            look: Any = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1.2}
-            self.current_ = self.ax_.axvline(T, zorder=0, **look)
-            notes.insert(0, (self.current_, f"model in use (K = {K})"))
+            note = mark_model_in_use(self.ax_.axvline, self.current, self.path[-1].temperature)
+            self.current_ = note[0]
+            notes.insert(0, note)
         self.legend_ = add_legend(self.ax_, colours, notes)
 
 

@@ -6,7 +6,7 @@ Sizes are relative to the user's matplotlib settings; nothing of the session is 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -254,3 +254,15 @@ def spread_labels(places: Array, wanted: Array, apart: float) -> list[int]:
         if all(abs(places[k] - places[other]) > apart for other in shown):
             shown.append(int(k))
     return sorted(shown)
+
+
+def mark_model_in_use(
+    draw_line: Callable[..., Any], current: tuple[float, int], coldest: float
+) -> tuple[Any, str]:
+    """A line through the temperature of the model in use, and words for it in the legend.
+
+    ``draw_line`` is ``axhline`` or ``axvline``; the model may be colder than all that is drawn.
+    """
+    T, K = max(current[0], coldest), current[1]
+    line = draw_line(T, zorder=0, color=INK, linestyle=(0, (4, 3)), linewidth=1.2)
+    return line, f"model in use (K = {K})"

@@ -1,4 +1,4 @@
-"""What must be there before anything is drawn."""
+"""What is asked of an estimator or a path before it is drawn."""
 
 from __future__ import annotations
 
@@ -26,3 +26,12 @@ def require_levels(path: AnnealingPath) -> None:
     """Raise ValueError if the path has nothing to draw."""
     if not len(path):
         raise ValueError("no level is finished yet, so there is no path to draw")
+
+
+def about_model_in_use(estimator: Any) -> dict[str, Any]:
+    """What ``from_path`` of a display is told about the model of a fitted estimator."""
+    return {
+        "class_names": getattr(estimator, "classes_", None),
+        "current": (estimator.temperature_, len(estimator.codevectors_)),
+        "nodes": estimator.nodes_,
+    }

@@ -18,6 +18,7 @@ from annealed.plots.canvas import (
     inches,
     line_handle,
     literal,
+    mark_model_in_use,
     plain,
     points,
     scale_temperature,
@@ -26,8 +27,8 @@ from annealed.plots.canvas import (
     write_labels,
     write_title,
 )
-from annealed.plots.checks import require_fitted, require_levels
-from annealed.views.colours import INK, SHARED, Colour, branch_colour, paler
+from annealed.plots.checks import about_model_in_use, require_fitted, require_levels
+from annealed.views.colours import SHARED, Colour, branch_colour, paler
 from annealed.views.lineage import find_branches, in_use, spread_leaves
 from annealed.views.projection import project
 
@@ -160,9 +161,7 @@ class SplitTreeDisplay:
         return cls.from_path(
             estimator.path_,
             n_leaves=n_leaves,
-            class_names=getattr(estimator, "classes_", None),
-            current=(estimator.temperature_, len(estimator.codevectors_)),
-            nodes=estimator.nodes_,
+            **about_model_in_use(estimator),
             ax=ax,
         )
 
@@ -300,10 +299,9 @@ class SplitTreeDisplay:
         notes: list[tuple[Any, str]] = [(dot, "codevector, by weight")]
         self.current_ = None
         if self.current is not None:
-            T, K = max(self.current[0], self.temperatures[1]), self.current[1]
-            look: Any = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1.2}
-            self.current_ = self.ax_.axhline(T, zorder=0, **look)
-            notes.insert(0, (self.current_, f"model in use (K = {K})"))
+            note = mark_model_in_use(self.ax_.axhline, self.current, self.temperatures[1])
+            self.current_ = note[0]
+            notes.insert(0, note)
         self.legend_ = add_legend(self.ax_, colours, notes)
 
 
