@@ -79,6 +79,12 @@ class Level:
         require((state["classes"] >= 0).all(), "a codevector has an impossible class")
 
     @property
+    def log_weights(self) -> Array:
+        """log rho_i, -inf for a weight of 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
+
+    @property
     def n_codevectors(self) -> int:
         """K."""
         return len(self.codevectors)

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.annealing import codebook as cold
+from annealed.annealing import codebook
 from annealed.annealing.class_annealer import NEVER, ClassAnnealer, ClassLevel
 from annealed.annealing.codebook import Codebook
 from annealed.annealing.schedule import COLDEST, COLDEST_TO_GROW, HOTTEST, Schedule, in_paper_units
@@ -211,7 +211,7 @@ class Annealer:
                 listen(self)
         self._count(orders, weights)
 
-    def weigh(self, totals: Sequence[float]) -> None:
+    def set_class_weights(self, totals: Sequence[float]) -> None:
         """Let every class count as so much weight of samples."""
         for state, total in zip(self.classes, totals, strict=True):
             state.weight = total - state.run.seen
@@ -219,7 +219,7 @@ class Annealer:
 
     def _count(self, orders: list[ShuffledRows], weights: Array | None) -> None:
         """Rows that were shown again do not count again."""
-        self.weigh(
+        self.set_class_weights(
             [
                 float(len(shuffled.rows) if weights is None else weights[shuffled.rows].sum())
                 for shuffled in orders
@@ -346,7 +346,7 @@ class Annealer:
         state.tracking = False
         rung = self._rung_above(start.temperature)
         twin.last_rung = max(self._rung_above(1e-2 * start.temperature), rung)
-        book = cold.bare(start.codevectors, start.weights, start.nodes)
+        book = codebook.bare(start.codevectors, start.weights, start.nodes)
         state.begin(book, rung, start.temperature, fixed)
         rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
         shuffled = ShuffledRows(rows, rng)
@@ -374,7 +374,7 @@ class Annealer:
             if state.rung is None:  # identical samples: there is nothing to follow yet
                 continue
             mine = chosen.classes == c
-            book = cold.bare(chosen.codevectors[mine], chosen.weights[mine], chosen.nodes[mine])
+            book = codebook.bare(chosen.codevectors[mine], chosen.weights[mine], chosen.nodes[mine])
             state.track(book, self.last_rung, chosen.temperature, self.schedule, levels=False)
 
     # -- reading -------------------------------------------------------------------------------
@@ -475,7 +475,7 @@ class Annealer:
         if small:
             return self._level_of([state.levels[max(small)].book], self.temperature(max(small)))
         # It split on its first level: all samples as one.
-        one = cold.single(np.clip(book.rho @ book.mu, state.low, state.high), np.zeros(self.d))
+        one = codebook.single(np.clip(book.rho @ book.mu, state.low, state.high), np.zeros(self.d))
         return self._level_of([one], self.temperature(state.first_rung))
 
     def _level_of(self, books: list[Codebook], T: float) -> Level:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from annealed.annealing import codebook as cold
+from annealed.annealing import codebook
 from annealed.annealing.codebook import Codebook
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import SMALLEST_UNIT, Array, BregmanDivergence, check_matrix
@@ -188,7 +188,7 @@ class ClassAnnealer(RunOwner):
         self.variance = state["squares"] / state["seen"]
         self.mean = np.clip(state["mean"], self.low, self.high)
         self.first_rung, self.entered_at = rung, self.unit()
-        self.begin(cold.single(self.mean, state["last"] - self.mean), rung, T, schedule)
+        self.begin(codebook.single(self.mean, state["last"] - self.mean), rung, T, schedule)
 
     # -- levels --------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class ClassAnnealer(RunOwner):
         self.paired = schedule.split == "perturb" and schedule.splitting and not self.tracking
         if self.paired:
             size = schedule.delta * (1.0 if schedule.paper else math.sqrt(T))
-            book = cold.perturb(book, size, self.divergence, self.low, self.high)
+            book = codebook.perturb(book, size, self.divergence, self.low, self.high)
         self.book = book
         K = len(book)
         at_least = schedule.samples_per_codevector * K
@@ -256,7 +256,7 @@ class ClassAnnealer(RunOwner):
         learnt = self.measured(state)
         book = self._pairs(learnt, schedule) if self.paired else learnt
         if schedule.splitting:
-            book = self._merge(cold.prune(book, schedule.epsilon_r), schedule)
+            book = self._merge(codebook.prune(book, schedule.epsilon_r), schedule)
         distortion = entropy = math.nan
         if state["weight"] > 0:
             # Joining codevectors takes the entropy between them out of H and adds the divergence
@@ -281,7 +281,7 @@ class ClassAnnealer(RunOwner):
         """Perturbed twins (2i, 2i + 1): one codevector again, or a split."""
         first = np.arange(0, len(book), 2)
         distance = self.kernel.divergences(book.mu, book.mu)
-        critical = cold.pooled(book, first, first + 1, self.divergence).critical
+        critical = codebook.pooled(book, first, first + 1, self.divergence).critical
         apart = np.flatnonzero(distance[first, first + 1] >= self._threshold(schedule))
         if self.temperature >= self.entered_at:  # above trace(H C) nothing is unstable
             apart = apart[:0]
@@ -293,7 +293,7 @@ class ClassAnnealer(RunOwner):
             nodes = self._record(int(book.node[2 * i]), float(critical[i]), self.rung)
             book.node[[2 * i, 2 * i + 1]] = nodes
         whole = np.delete(first, apart)
-        return cold.pooled(book, whole, whole + 1, self.divergence)
+        return codebook.pooled(book, whole, whole + 1, self.divergence)
 
     def _record(self, parent: int, critical: float, rung: int) -> tuple[int, int]:
         if not critical > 0:  # too few samples to measure it
@@ -330,7 +330,7 @@ class ClassAnnealer(RunOwner):
             for i, j in zip(first.tolist(), second.tolist(), strict=True):
                 if siblings[i, j]:  # the split is taken back: nobody descends from it
                     book.node[[i, j]] = family[int(book.node[i])].parent
-            book = cold.pooled(book, first, second, self.divergence)
+            book = codebook.pooled(book, first, second, self.divergence)
         return book
 
     def next_codebook(self, level: ClassLevel, T: float, schedule: Schedule) -> Codebook:
@@ -350,7 +350,7 @@ class ClassAnnealer(RunOwner):
         assert self.rung is not None
         for i in unstable:
             self._record(int(book.node[i]), float(book.critical[i]), self.rung + 1)
-        return cold.split(book, unstable, T, self.divergence, self.low, self.high, first)
+        return codebook.split(book, unstable, T, self.divergence, self.low, self.high, first)
 
     def size(self, rung: int) -> int:
         """Number of codevectors on that rung."""
@@ -369,7 +369,7 @@ class ClassAnnealer(RunOwner):
             mean = np.clip(mean, *self.divergence.bounds(mean))
         else:
             mean, unit, samples = self.mean, self.entered_at, self.warm_up
-        return ClassLevel(cold.single(mean, np.zeros(self.d)), samples, 0.5 * unit, 0.0)
+        return ClassLevel(codebook.single(mean, np.zeros(self.d)), samples, 0.5 * unit, 0.0)
 
     def current(self) -> Codebook:
         """The codebook as it tracks after the last level, before that of the newest level."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from annealed.annealing import codebook as cold
+from annealed.annealing import codebook
 from annealed.annealing.codebook import Codebook
 from annealed.annealing.schedule import COLDEST, COLDEST_TO_GROW, HOTTEST, Schedule
 from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
@@ -114,7 +114,7 @@ class BatchAnnealer:
         unit = data.unit()
         self.divergence.check_spread(unit, data.X.min(axis=0), data.X.max(axis=0))
         T = HOTTEST * unit if self.schedule.T_max is None else self.schedule.T_max
-        book = cold.single(data.clipped(data.mean), np.zeros(len(data.mean)))
+        book = codebook.single(data.clipped(data.mean), np.zeros(len(data.mean)))
         if not unit > 0:  # identical rows: nothing to anneal, one codevector without temperature
             self.chosen = self._level(book, 0.0, data, None)
             return
@@ -177,7 +177,7 @@ class BatchAnnealer:
         else:
             if finer == 1:  # within the tolerance it rests, if not within the finer one
                 self.unconverged.append(T)
-        return cold.prune(here, IDLE)
+        return codebook.prune(here, IDLE)
 
     def _iterate(self, book: Codebook, T: float, data: _Data) -> tuple[Codebook, float]:
         """Both equations once; and -T E log sum_i rho_i exp(-d/T) before."""
@@ -263,7 +263,7 @@ class BatchAnnealer:
                 )
             self.next_node += 2 * len(unstable)
             book = replace(book, axis=self._unhindered(book, T, data))
-            book = cold.split(book, unstable, T, self.divergence, data.low, data.high, first)
+            book = codebook.split(book, unstable, T, self.divergence, data.low, data.high, first)
             book, back = self._joined(self._settle(book, T, data), T)
             settled |= back
 
@@ -297,7 +297,7 @@ class BatchAnnealer:
                 back.add(taken_back[0].parent)
                 if taken_back[0].level == len(self.levels):  # nobody has seen it
                     self.splits.remove(taken_back[0])
-            book = cold.pooled(book, np.array([i]), np.array([j]), self.divergence)
+            book = codebook.pooled(book, np.array([i]), np.array([j]), self.divergence)
         return book, back
 
     def _measured(self, book: Codebook, T: float, data: _Data) -> Codebook:
@@ -332,7 +332,7 @@ class BatchAnnealer:
         """
         twin, data = copy.copy(self), _Data(X, weights, self.divergence)
         twin.iterations, twin.unconverged = 0, []
-        book = cold.bare(start.codevectors, start.weights, start.nodes)
+        book = codebook.bare(start.codevectors, start.weights, start.nodes)
         T = start.temperature
         while T > 1e-2 * start.temperature:
             T *= self.schedule.gamma
@@ -344,7 +344,7 @@ class BatchAnnealer:
         """A level as chosen; where splits were undone to reach its K, iterated once more."""
         if not math.isnan(level.distortion):
             return level
-        book = cold.bare(level.codevectors, level.weights, level.nodes)
+        book = codebook.bare(level.codevectors, level.weights, level.nodes)
         settled = self._level(self._settle(book, level.temperature, data), level.temperature,
                               data, None)  # fmt: skip
         return settled if settled.n_codevectors == level.n_codevectors else level

@@ -111,7 +111,7 @@ def stream(
             check_writable(file)
 
     from annealed.cli.stream_run import print_summary, run_stream
-    from annealed.cli.streaming import StreamOptions
+    from annealed.cli.stream_session import StreamOptions
     from annealed.persistence import save
     from annealed.tables.files.table_file import need_pyarrow
 

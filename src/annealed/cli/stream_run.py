@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from annealed.cli.streaming import Session, StreamOptions
+from annealed.cli.stream_session import Session, StreamOptions
 from annealed.persistence import Checkpoint
 from annealed.tables.files import TableError
 from annealed.tables.files.csv_reading import read_header

@@ -9,7 +9,7 @@ SUFFIXES = (".csv.gz", ".csv", ".parquet")
 
 
 @dataclass(frozen=True)
-class Stored:
+class FetchedDataset:
     """A set that has to be fetched.
 
     Columns are found by name, since their order differs from one copy to the next; spelling is
@@ -35,7 +35,7 @@ class Stored:
 
 TARGET = ("target", "class", "outcome", "income")
 STORED = {
-    "wbcd_original": Stored(
+    "wbcd_original": FetchedDataset(
         stems=("wbcd_original",),
         rows=683,
         openml_id=15,
@@ -62,7 +62,7 @@ STORED = {
             "8454d5b2ce8670a50d1b695e647fbdb9"
         },
     ),
-    "pima": Stored(
+    "pima": FetchedDataset(
         stems=("pima",),
         rows=768,
         openml_id=37,
@@ -85,7 +85,7 @@ STORED = {
         "measured; they are left as they are.",
         sha256={"pima.csv.gz": "98f013f6ef1a1efc08a0572bd488507ba47d8434d84be0ae9bef4524ae1e0536"},
     ),
-    "adult": Stored(
+    "adult": FetchedDataset(
         stems=("adult",),
         rows=48_842,
         openml_id=1590,
@@ -105,7 +105,7 @@ STORED = {
         "the six numeric features; the eight of text are left out.",
         sha256={"adult.csv.gz": "fad0bd9bcfd349470eed1dfddb36c3c3eff7f4d8ba28a219a29fca22483876c4"},
     ),
-    "creditcard": Stored(
+    "creditcard": FetchedDataset(
         stems=("creditcard", "creditcard_subset"),
         rows=284_807,
         openml_id=1597,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from annealed.datasets.built_in import BUILT_IN, Seed, make_built_in
-from annealed.datasets.catalogue import STORED, Stored
+from annealed.datasets.catalogue import STORED, FetchedDataset
 from annealed.datasets.tables import Table, fetch_from_openml, read_file
 
 Labels = NDArray[np.int64]
@@ -31,7 +31,7 @@ def _folder(data_home: str | os.PathLike[str] | None) -> Path | None:
     return None if given is None else Path(given).expanduser()
 
 
-def _local_file(spec: Stored, folder: Path | None) -> Path | None:
+def _local_file(spec: FetchedDataset, folder: Path | None) -> Path | None:
     if folder is None:
         return None
     return next((folder / name for name in spec.files() if (folder / name).is_file()), None)
@@ -74,7 +74,7 @@ def _fetch(name: str, folder: Path | None, verify: bool, download: bool) -> Tabl
         ) from error
 
 
-def _coded(labels: Iterable[object], spec: Stored, source: str) -> Labels:
+def _coded(labels: Iterable[object], spec: FetchedDataset, source: str) -> Labels:
     """Labels as 0 and 1, the positive class."""
     code = {text: 0 for text in spec.negative} | {text: 1 for text in spec.positive}
     # ARFF files may put them in quotes; those stored as floating-point numbers come as "1.0".

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.datasets.catalogue import TARGET, Stored
+from annealed.datasets.catalogue import TARGET, FetchedDataset
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _positions(header: Sequence[str], spec: Stored, where: str) -> tuple[list[int], int]:
+def _positions(header: Sequence[str], spec: FetchedDataset, where: str) -> tuple[list[int], int]:
     """Where the features and the target stand in a header."""
     at = {_plain(name): position for position, name in enumerate(header)}
     found, missing = [], []
@@ -62,7 +62,7 @@ def _number(cell: object) -> float:
         return float("nan")
 
 
-def _read_csv(path: Path, spec: Stored) -> tuple[Array, list[str]]:
+def _read_csv(path: Path, spec: FetchedDataset) -> tuple[Array, list[str]]:
     # Row by row into flat arrays: the full credit card file as lists of text would take a gigabyte.
     values, labels = array("d"), []
     opener: Any = gzip.open if path.suffix == ".gz" else open
@@ -80,7 +80,7 @@ def _read_csv(path: Path, spec: Stored) -> tuple[Array, list[str]]:
     return np.array(values).reshape(-1, len(features)), labels
 
 
-def _read_parquet(path: Path, spec: Stored) -> tuple[Array, list[object]]:
+def _read_parquet(path: Path, spec: FetchedDataset) -> tuple[Array, list[object]]:
     try:
         from pyarrow import parquet
     except ImportError as error:
@@ -101,7 +101,7 @@ def _numbers(cells: Any) -> Array:
         return np.array([_number(cell) for cell in cells])
 
 
-def read_file(path: Path, spec: Stored, verify: bool) -> Table:
+def read_file(path: Path, spec: FetchedDataset, verify: bool) -> Table:
     """The table in a CSV or Parquet file; with ``verify`` its sum is checked where it is known."""
     expected = spec.sha256.get(path.name)
     source = f"file {path}"
@@ -122,7 +122,7 @@ def read_file(path: Path, spec: Stored, verify: bool) -> Table:
     return Table(X, labels, source)
 
 
-def fetch_from_openml(spec: Stored) -> Table:
+def fetch_from_openml(spec: FetchedDataset) -> Table:
     """The table from OpenML, or from what scikit-learn keeps of it."""
     from sklearn.datasets import fetch_openml
 

@@ -29,10 +29,6 @@ from annealed.estimators.callback_runner import (
 )
 from annealed.estimators.codevectors import (
     CodevectorEstimator,
-    all_or_nothing,
-    checked_weights,
-    mean_one,
-    names_of,
 )
 from annealed.estimators.parameters import (
     Rule,
@@ -46,12 +42,6 @@ from annealed.estimators.parameters import (
 from annealed.path import AnnealingPath, Level
 from annealed.stored import Stored
 from annealed.views.sketch import sketch_bifurcation
-
-__all__ = [
-    "AUTOMATIC", "SHARED_RULES", "AnnealingEstimator", "all_or_nothing", "checked_weights",
-    "mean_one", "names_of", "paper_settings",
-]  # fmt: skip
-
 
 SHARED_RULES: dict[str, list[Rule]] = {
     "split": [one_of("variance", "perturb")],

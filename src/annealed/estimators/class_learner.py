@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array
-from annealed.estimators.learner import Index, Learner, Settings
+from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
 from annealed.fine_tuning.held_out import LabelledRows, select
 from annealed.fine_tuning.methods import TUNINGS
@@ -25,7 +25,7 @@ SCORED_ROWS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassSettings(Settings):
+class ClassSettings(LearnerSettings):
     """The same of a classifier.
 
     score : of posteriors, by the user's scorer; None for the default
@@ -152,7 +152,7 @@ class ClassLearner(Learner[ClassSettings]):
             return
         while begin < end:
             tuner.prepare(annealer, lambda: self.log_prior(settings))
-            stop = tuner.horizon(weights, begin, end)
+            stop = tuner.next_decision(weights, begin, end)
             stop = annealer.absorb(rows, index, weights, settings.listen, begin, stop, pause=True)
             here = slice(begin, stop)
             plain = tuner.learn(
@@ -167,7 +167,7 @@ class ClassLearner(Learner[ClassSettings]):
         """Go back up the ladder."""
         if self.tuner is not None:
             self.tuner = self.tuner.copy()
-            self.tuner.changed(self.annealer, self.log_prior(settings))
+            self.tuner.restart_after_drift(self.annealer, self.log_prior(settings))
         self.annealer.reheat(temperature)
         self.level_scores = None
 

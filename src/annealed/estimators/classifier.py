@@ -45,7 +45,6 @@ class GivenPosteriors(ClassifierMixin, BaseEstimator):
     def __init__(self, classes_: Labels, posterior: Array) -> None:
         self.classes_, self.posterior = classes_, posterior
 
-    @consistent
     def predict_proba(self, X: ArrayLike) -> Array:
         """The posteriors."""
         return self.posterior
@@ -343,7 +342,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """Classes in the order they appeared, and their probabilities."""
         learner = self._learner
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
-        answer = None if fast_path is None else self._fast_answer(fast_path, x)
+        answer = None if fast_path is None else fast_path.posterior(x)
         if fast_path is not None and answer is not None:
             power = 1.0 if learner.tuner is None else learner.tuner.calibration
             if power != 1:
@@ -352,23 +351,6 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         row = self._checked_row(x)
         labels: list[Any] = np.array(learner.labels).tolist()
         return labels, np.ravel(self._answering().posterior(learner.divergence, row, len(labels)))
-
-    def _fast_answer(self, fast_path: FastPath, x: Sample) -> Array | None:
-        """Posterior before calibration straight from the kernel; None if it takes the long way."""
-        tuner, run = self._learner.tuner, fast_path.tuning
-        if run is not None and run.updates and tuner is not None and tuner.tuning is not None:
-            groups = tuner.tuning.start.level.classes
-            answer: Array | None = run.answer(x, fast_path.sample_format, groups)
-            return answer
-        if fast_path.temperature is None:
-            return None
-        runs = fast_path.runs
-        logs = type(runs[0]).evidence(runs, x, fast_path.sample_format, fast_path.temperature)
-        if logs is None:
-            return None
-        prior = np.array([state.weight + state.run.seen for state in fast_path.annealer.classes])
-        share = np.exp(logs - logs.max()) * prior
-        return np.asarray(share / share.sum())
 
     def _plain_temperature(self) -> float | None:
         """T at which levels that track answer themselves, classes as likely as they were seen."""
@@ -383,7 +365,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def _new_fast_path(self) -> FastPath:
         annealer, tuner = self._learner.annealer, self._learner.tuner
         sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
-        racing = tuner is not None and (tuner.race is not None or tuner.is_due(annealer))
+        racing = tuner is not None and (tuner.racing or tuner.is_due(annealer))
         if sample_format is None or self._learner.watch is not None or racing:
             return FastPath(annealer)
         tuning = None if tuner is None or tuner.tuning is None else tuner.tuning.run

@@ -13,14 +13,14 @@ from annealed.annealing.n_clusters import GivenK, PersistentK
 from annealed.annealing.polish import cut_by_distortion, harden
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
-from annealed.estimators.learner import Index, Learner, Listener, Settings
+from annealed.estimators.learner import Index, Learner, LearnerSettings, Listener
 from annealed.kernels import kernel_for
 from annealed.path import Level, check_level
 from annealed.stored import State, require
 
 
 @dataclass(eq=False)
-class ClusterLearner(Learner[Settings]):
+class ClusterLearner(Learner[LearnerSettings]):
     """Learns one class: clusters.
 
     polished : the hard clustering that answers until something more is learnt
@@ -91,7 +91,7 @@ class ClusterLearner(Learner[Settings]):
         twin.polished = None
         return twin
 
-    def reheat(self, temperature: float, settings: Settings) -> None:
+    def reheat(self, temperature: float, settings: LearnerSettings) -> None:
         """Go back up the ladder."""
         self.annealer.reheat(temperature)
         self.polished = None
@@ -103,12 +103,12 @@ class ClusterLearner(Learner[Settings]):
         weights: Array | None,
         begin: int,
         end: int,
-        settings: Settings,
+        settings: LearnerSettings,
     ) -> None:
         self.polished = None
         self.annealer.absorb(rows, None, weights, settings.listen, begin, end)
 
-    def _watched(self, settings: Settings) -> Level:
+    def _watched(self, settings: LearnerSettings) -> Level:
         return self.annealer.model()
 
     def _losses(self, model: Level, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:

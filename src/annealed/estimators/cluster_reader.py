@@ -52,7 +52,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         model = self._model
         return kernel_for(self._fitted_divergence).assign(
-            rows, model.codevectors, log_weight(model), model.temperature
+            rows, model.codevectors, model.log_weights, model.temperature
         )
 
     @consistent
@@ -96,14 +96,8 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     ) -> tuple[Array, Array, Array]:
         T = model.temperature if T is None else T
         return kernel_for(self._fitted_divergence).associate(
-            rows, model.codevectors, log_weight(model), T, group, int(group.max()) + 1
+            rows, model.codevectors, model.log_weights, T, group, int(group.max()) + 1
         )
-
-
-def log_weight(model: Level) -> Array:
-    """log rho_i."""
-    with np.errstate(divide="ignore"):
-        return np.log(model.weights)
 
 
 def one_group(model: Level) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.cluster_learner import ClusterLearner
 from annealed.estimators.cluster_reader import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, mean_one
-from annealed.estimators.learner import Settings
+from annealed.estimators.learner import LearnerSettings
 from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
@@ -297,8 +297,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
 
     # -- the learner ---------------------------------------------------------------------------
 
-    def _settings(self) -> Settings:
-        return Settings(None if self.drift_detector is None else self._new_watch, self._listener())
+    def _settings(self) -> LearnerSettings:
+        return LearnerSettings(
+            None if self.drift_detector is None else self._new_watch, self._listener()
+        )
 
     def _new_learner(
         self,

@@ -22,7 +22,7 @@ Listener = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class LearnerSettings:
     """What the parameters of an estimator ask of its learner, as they stand at the moment.
 
     new_watch : makes what listens for drift; None for nobody
@@ -33,7 +33,7 @@ class Settings:
     listen: Listener | None = None
 
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=LearnerSettings)
 
 
 @dataclass(eq=False)

@@ -13,6 +13,7 @@ from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators.codevectors import names_of
 from annealed.fine_tuning.stream_race import StreamTuner
+from annealed.kernels import kernel_for
 
 # One sample: a dict of features, or their numbers.
 Sample = Mapping[Any, float] | Sequence[float] | NDArray[Any]
@@ -86,3 +87,21 @@ class FastPath:
                 self.tuning.feed(x, self.sample_format, c, w * self.factors[c])
         self.annealer._path = None
         return True
+
+    def posterior(self, x: Any) -> Array | None:
+        """p(c|x) of a sample before calibration; None if it needs the long way."""
+        tuner, run = self.tuner, self.tuning
+        if run is not None and run.updates and tuner is not None and tuner.tuning is not None:
+            answer: Array | None = run.answer(
+                x, self.sample_format, tuner.tuning.start.level.classes
+            )
+            return answer
+        if self.temperature is None:
+            return None
+        kernel = kernel_for(self.annealer.divergence)
+        logs = kernel.evidence(self.runs, x, self.sample_format, self.temperature)
+        if logs is None:
+            return None
+        prior = np.array([state.weight + state.run.seen for state in self.annealer.classes])
+        share = np.exp(logs - logs.max()) * prior
+        return np.asarray(share / share.sum())

@@ -15,7 +15,7 @@ from annealed.divergences import Array
 from annealed.drift import DriftDetector, Watch
 from annealed.estimators.base import SHARED_RULES, AnnealingEstimator
 from annealed.estimators.codevectors import all_or_nothing, names_of
-from annealed.estimators.learner import Learner, Settings
+from annealed.estimators.learner import Learner, LearnerSettings
 from annealed.estimators.one_sample import FastPath, Sample, check_row, row_of
 from annealed.estimators.parameters import Rule, one_of
 from annealed.path import Level
@@ -50,7 +50,7 @@ class StreamingEstimator(AnnealingEstimator):
             require(state["_learner"].annealer.d == d, "the model is of another number of features")
 
     @abstractmethod
-    def _settings(self) -> Settings:
+    def _settings(self) -> LearnerSettings:
         """What the parameters ask of the learner."""
 
     def _new_watch(self) -> Watch:
@@ -271,7 +271,7 @@ class StreamingEstimator(AnnealingEstimator):
             slice(None) if labels is None else labels == self._label_of_class(c)
             for c in range(len(annealer.classes))
         ]
-        annealer.weigh([float(weights[mine].sum()) for mine in own])
+        annealer.set_class_weights([float(weights[mine].sum()) for mine in own])
 
     def _label_of_class(self, c: int) -> Any:
         return None

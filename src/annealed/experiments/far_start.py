@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from annealed.annealing import codebook as cold
+from annealed.annealing import codebook
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.class_annealer import ClassAnnealer
 from annealed.annealing.schedule import Schedule
@@ -27,7 +27,7 @@ class Misplaced(ClassAnnealer):
     def enter(self, rung: int, T: float, schedule: Schedule) -> None:
         """Leave the warm-up, then move the one codevector away."""
         super().enter(rung, T, schedule)
-        self.begin(cold.single(self.place, self.mean - self.place), rung, T, schedule)
+        self.begin(codebook.single(self.place, self.mean - self.place), rung, T, schedule)
 
 
 class MisplacedLearner(ClassLearner):

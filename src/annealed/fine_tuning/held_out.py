@@ -185,7 +185,7 @@ class TunablePath:
 
 
 class Repeat:
-    """A candidate learnt once more, from the rows of a tunable."""
+    """A candidate learnt once more, from the rows of a path that can be tuned."""
 
     def __init__(self, tunable: TunablePath, K: int, fits: Fits, steps: int) -> None:
         self.tunable, self.start = tunable, tunable.start(K)
@@ -232,13 +232,13 @@ def falls_behind(new: Repeat, tested: list[Repeat], rng: np.random.Generator) ->
 
 
 class HeldOutFold(NamedTuple):
-    """A tunable, and the rows held out of it."""
+    """A path that can be tuned, and the rows held out of it."""
 
     tunable: TunablePath
     X: NDArray[Any]
 
 
-class TestResult(NamedTuple):
+class CandidateTest(NamedTuple):
     """What one test of a candidate gave."""
 
     steps: int
@@ -254,7 +254,7 @@ class CandidateRun:
     def __init__(self, K: int, fits: Fits, folds: list[HeldOutFold]) -> None:
         self.K, self.fits, self.folds = K, fits, folds
         self.tunings = [fold.tunable.tuning(K, fits) for fold in folds]
-        self.tests: list[TestResult] = []
+        self.tests: list[CandidateTest] = []
 
     def go_on(self, steps: int, scorer: Scorer) -> None:
         """Fine-tune until that many steps are taken, then be tested."""
@@ -265,7 +265,7 @@ class CandidateRun:
             [tuning.answers(fold.X) for fold, tuning in zip(self.folds, self.tunings, strict=True)]
         )
         self.tests.append(
-            TestResult(steps, *scorer(answers), scorer.some(answers).astype(np.float32))
+            CandidateTest(steps, *scorer(answers), scorer.some(answers).astype(np.float32))
         )
 
     def smoothed(self) -> Array:
@@ -277,7 +277,7 @@ class CandidateRun:
             weight[here] += 0.5
         return np.asarray(total / weight)
 
-    def best(self, at_least: float = -np.inf) -> tuple[float, TestResult]:
+    def best(self, at_least: float = -np.inf) -> tuple[float, CandidateTest]:
         """The best test and its smoothed score, of those no worse than the level as annealed.
 
         And no worse than ``at_least``; without any such test the score is -inf.
@@ -398,7 +398,7 @@ def select(
     final = on_all_rows(annealer)
     if falls_behind(final, tested_models, rng):
         best = max(tested_models, key=_mean_gain)
-        best.tunable.annealer.weigh([state.total_weight for state in annealer.classes])
+        best.tunable.annealer.set_class_weights([state.total_weight for state in annealer.classes])
         final = on_all_rows(best.tunable.annealer)
         if falls_behind(final, tested_models, rng):
             final = best
@@ -434,7 +434,7 @@ def _level_score(level: Level, folds: list[HeldOutFold], scorer: Scorer) -> floa
 def run_candidates(
     runs: list[CandidateRun], scorer: Scorer, *, fine_tuned: bool, rows: int
 ) -> None:
-    """TestResult candidates as they are fine-tuned, giving up those that fall behind."""
+    """Test candidates as they are fine-tuned, giving up those that fall behind."""
     for run in runs:
         run.go_on(0, scorer)
     if not fine_tuned:

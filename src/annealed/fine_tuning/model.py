@@ -72,8 +72,7 @@ def calibrated(posterior: Array, power: float) -> Array:
 
 def as_annealed(level: Level, log_prior: Array) -> TunedModel:
     """A level before any fine-tuning."""
-    with np.errstate(divide="ignore"):
-        return TunedModel(level, np.log(level.weights) + log_prior[level.classes])
+    return TunedModel(level, level.log_weights + log_prior[level.classes])
 
 
 def tempered(

@@ -242,19 +242,19 @@ class StreamTuner:
             return
         if annealer.finished and self.ladders < annealer.ladders:
             self.ladders = annealer.ladders
-            self.hold(annealer, log_prior(), LENGTH, final=True)
+            self.begin_race(annealer, log_prior(), LENGTH, final=True)
         else:
             while self.due <= self.since:
                 self.due *= 2
             if not annealer.finished and self.options.method is not None:
-                self.hold(annealer, log_prior(), min(self.since, LENGTH))
+                self.begin_race(annealer, log_prior(), min(self.since, LENGTH))
 
-    def hold(
+    def begin_race(
         self, annealer: Annealer, log_prior: Array, length: int, *, final: bool = False
     ) -> None:
         """Begin a race of levels of the path, and of whoever won the last one.
 
-        In the one at the end of a ladder the latter is a may_not_win.
+        In the one at the end of a ladder the latter may lead, but not win.
         """
         path, runners = annealer.path(), []
         if not path:
@@ -281,13 +281,13 @@ class StreamTuner:
         self.race.leader = 0 if leads else None
         self.candidates, self.chosen = (), None  # until it is over
 
-    def changed(self, annealer: Annealer, log_prior: Array) -> None:
+    def restart_after_drift(self, annealer: Annealer, log_prior: Array) -> None:
         """The stream has changed: race again from the levels known, before they are reheated."""
         self.since, self.due, self.race = 0, EARLIEST, None
         if self.options.method is not None:  # levels as they are have had their day
-            self.hold(annealer, log_prior, LENGTH)
+            self.begin_race(annealer, log_prior, LENGTH)
 
-    def horizon(self, weights: Array | None, begin: int, end: int) -> int:
+    def next_decision(self, weights: Array | None, begin: int, end: int) -> int:
         """How far rows can be learnt before something has to be decided."""
         left = self.due - self.since if self.race is None else self.race.left
         return end if left <= 0 else reach(weights, begin, end, left)

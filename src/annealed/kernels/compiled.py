@@ -27,8 +27,8 @@ from annealed.kernels.protocol import (
     LevelRun,
     Rows,
     Run,
+    RunSettings,
     SampleFormat,
-    Settings,
     SoftRun,
     State,
     WinnerRun,
@@ -119,7 +119,7 @@ class CompiledKernel(Kernel):
         return _warm_up(d, at_least, self.divergence.matrix)
 
     def begin_level(
-        self, mu: Array, rho: Array, axis: Array, settings: Settings, low: Array, high: Array
+        self, mu: Array, rho: Array, axis: Array, settings: RunSettings, low: Array, high: Array
     ) -> LevelRun:
         return self._compiled.level(
             self._embed(mu), np.ascontiguousarray(rho, dtype=float), self._embed(axis), settings,
@@ -134,7 +134,7 @@ class CompiledKernel(Kernel):
         relevance: Array,
         first_of: Integers,
         unit: Array,
-        settings: Settings,
+        settings: RunSettings,
         low: Array,
         high: Array,
     ) -> SoftRun:
@@ -144,7 +144,7 @@ class CompiledKernel(Kernel):
         )  # fmt: skip
 
     def begin_winner(
-        self, mu: Array, classes: ClassIndices, settings: Settings, low: Array, high: Array
+        self, mu: Array, classes: ClassIndices, settings: RunSettings, low: Array, high: Array
     ) -> WinnerRun:
         return self._compiled.winner(
             self._embed(mu),

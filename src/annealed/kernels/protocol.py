@@ -21,7 +21,7 @@ from annealed.divergences import Array, BregmanDivergence
 Rows = NDArray[Any]  # float32 or float64
 Integers = NDArray[np.int64]
 ClassIndices = NDArray[np.int32]
-Settings = dict[str, Any]
+RunSettings = dict[str, Any]
 State = dict[str, Any]
 # What a sample must be for a run to take it as it comes; only a kernel looks into it.
 SampleFormat = NewType("SampleFormat", object)
@@ -151,7 +151,7 @@ class Kernel(Protocol):
         ...
 
     def begin_level(
-        self, mu: Array, rho: Array, axis: Array, settings: Settings, low: Array, high: Array
+        self, mu: Array, rho: Array, axis: Array, settings: RunSettings, low: Array, high: Array
     ) -> LevelRun:
         """A level from codevectors, their weights and their split axes.
 
@@ -168,7 +168,7 @@ class Kernel(Protocol):
         relevance: Array,
         first_of: Integers,
         unit: Array,
-        settings: Settings,
+        settings: RunSettings,
         low: Array,
         high: Array,
     ) -> SoftRun:
@@ -184,7 +184,7 @@ class Kernel(Protocol):
         ...
 
     def begin_winner(
-        self, mu: Array, classes: ClassIndices, settings: Settings, low: Array, high: Array
+        self, mu: Array, classes: ClassIndices, settings: RunSettings, low: Array, high: Array
     ) -> WinnerRun:
         """Winner takes all from codevectors and the class index of each.
 

@@ -44,8 +44,7 @@ def answer_of(estimator: Any) -> dict[str, Any]:
         }
     answer["codevectors"] = estimator.codevectors_
     if isinstance(estimator, AnnealingEstimator):
-        with np.errstate(divide="ignore"):
-            answer["bias"] = np.log(estimator.weights_)
+        answer["bias"] = estimator._model.log_weights
         answer["temperature"] = float(estimator.temperature_)
     elif hasattr(estimator, "classes_"):
         labels = estimator.codevector_labels_

@@ -127,8 +127,7 @@ def _show_level(
 
 def _assign(level: Level, divergences: Array) -> NDArray[np.int64]:
     """The codevector each row is associated with most: argmax of rho_i exp(-d(x, mu_i)/T)."""
-    with np.errstate(divide="ignore"):
-        energy = divergences - level.temperature * np.log(level.weights)
+    energy = divergences - level.temperature * level.log_weights
     return np.asarray(energy.argmin(axis=1))
 
 

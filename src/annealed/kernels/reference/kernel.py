@@ -15,8 +15,8 @@ from annealed.kernels.protocol import (
     LevelRun,
     Rows,
     Run,
+    RunSettings,
     SampleFormat,
-    Settings,
     State,
 )
 from annealed.kernels.reference.associate import (
@@ -49,7 +49,7 @@ class ReferenceKernel(Kernel):
         return WarmUp(d, at_least, self.divergence.matrix)
 
     def begin_level(
-        self, mu: Array, rho: Array, axis: Array, settings: Settings, low: Array, high: Array
+        self, mu: Array, rho: Array, axis: Array, settings: RunSettings, low: Array, high: Array
     ) -> Level:
         return Level(self.divergence, mu, rho, axis, settings, low, high)
 
@@ -61,7 +61,7 @@ class ReferenceKernel(Kernel):
         relevance: Array,
         first_of: Integers,
         unit: Array,
-        settings: Settings,
+        settings: RunSettings,
         low: Array,
         high: Array,
     ) -> SoftLVQ:
@@ -70,7 +70,7 @@ class ReferenceKernel(Kernel):
         )
 
     def begin_winner(
-        self, mu: Array, classes: ClassIndices, settings: Settings, low: Array, high: Array
+        self, mu: Array, classes: ClassIndices, settings: RunSettings, low: Array, high: Array
     ) -> Winner:
         return Winner(self.divergence, mu, classes, settings, low, high)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from annealed.divergences import Array
-from annealed.kernels.protocol import ClassIndices, Integers, Rows, SampleFormat, Settings, State
+from annealed.kernels.protocol import ClassIndices, Integers, Rows, RunSettings, SampleFormat, State
 
 
 class Presented(NamedTuple):
@@ -44,7 +44,7 @@ def presented(
             yield Presented(k, np.asarray(X[row], dtype=float), c, w)
 
 
-def step_size(settings: Settings, n: float, w: float) -> float:
+def step_size(settings: RunSettings, n: float, w: float) -> float:
     """The step worth w presentations after n of them: 1 - prod (1 - alpha_{n+k}), k = 1..w."""
     a, b, alpha_min = settings["a"], settings["b"], settings["alpha_min"]
     if w == 1:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from annealed.divergences import Array, BregmanDivergence
-from annealed.kernels.protocol import SampleFormat, Settings, State
+from annealed.kernels.protocol import RunSettings, SampleFormat, State
 from annealed.kernels.reference.level import step_size
 
 # Associations below this count as nothing in the sums of a level.
@@ -23,7 +23,7 @@ class Level:
         mu: Array,
         rho: Array,
         axis: Array,
-        settings: Settings,
+        settings: RunSettings,
         low: Array,
         high: Array,
     ) -> None:

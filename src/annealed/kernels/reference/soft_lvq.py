@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from annealed.divergences import Array, BregmanDivergence, Separable, SquaredEuclidean
-from annealed.kernels.protocol import ClassIndices, Integers, Rows, SampleFormat, Settings, State
+from annealed.kernels.protocol import ClassIndices, Integers, Rows, RunSettings, SampleFormat, State
 from annealed.kernels.reference.level import presented
 
 # A codevector that is wrong or right about a sample by less does not hear of it.
@@ -26,7 +26,7 @@ class SoftLVQ:
         relevance: Array,
         first_of: Integers,
         unit: Array,
-        settings: Settings,
+        settings: RunSettings,
         low: Array,
         high: Array,
     ) -> None:

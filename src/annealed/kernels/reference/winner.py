@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from annealed.divergences import Array, BregmanDivergence
-from annealed.kernels.protocol import ClassIndices, Integers, Rows, Settings, State
+from annealed.kernels.protocol import ClassIndices, Integers, Rows, RunSettings, State
 from annealed.kernels.reference.level import presented, step_size
 
 
@@ -17,7 +17,7 @@ class Winner:
         divergence: BregmanDivergence,
         mu: Array,
         classes: ClassIndices,
-        settings: Settings,
+        settings: RunSettings,
         low: Array,
         high: Array,
     ) -> None:

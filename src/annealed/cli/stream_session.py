@@ -300,7 +300,7 @@ class Session:
             step = BLOCK if self.consumed < LATER else LATER_BLOCK
             here = records.first(step - self.consumed % step)
             here = here.reaching(MOST_WAITING - self.waiting_bytes)
-            self._some(here)
+            self._answer_block(here)
             records = records.after(len(here))
             if self.consumed % step == 0 or self.waiting_bytes >= MOST_WAITING:
                 self.settle()
@@ -320,7 +320,7 @@ class Session:
         if len(self.held):
             records, self.held = self.held, Records()
             self._begin(records)
-            self._some(records)
+            self._answer_block(records)
         self.settle()
         self.save()
 
@@ -350,7 +350,7 @@ class Session:
         try:
             names = list(self.format.names) or _names_in(self.format.table(first, (), {}))
         except RowError as error:
-            raise self._of(error) from None
+            raise self._located(error) from None
         self.columns = self._wanted(names)
         self._check_columns(names)
         if not self.columns:
@@ -361,7 +361,7 @@ class Session:
             self.kinds |= dict.fromkeys(codes, "category")
             self._check_target(first)
         except (RowError, CellError) as error:
-            raise self._of(error) from None
+            raise self._located(error) from None
 
     def _readable(self, records: Records) -> Records:
         """The records, or, if bad rows are to be left out, those that can be read."""
@@ -414,20 +414,20 @@ class Session:
                     f"{short_list(names, 12)}"
                 )
 
-    def _some(self, records: Records) -> None:
+    def _answer_block(self, records: Records) -> None:
         """Answer rows within one block; they wait to be learnt."""
         try:
             rows = self._read(records)
         except (RowError, CellError, TableError) as error:
             if not self.options.skip_bad:
-                raise self._of(error) from None
+                raise self._located(error) from None
             if len(records) == 1:
                 self.bad += 1
                 self._count(records)
                 return
             half = len(records) // 2
-            self._some(records.first(half))
-            self._some(records.after(half))
+            self._answer_block(records.first(half))
+            self._answer_block(records.after(half))
             return
         self._answer(rows)
         self._wait(rows)
@@ -506,17 +506,17 @@ class Session:
 
     # -- messages ------------------------------------------------------------------------------
 
-    def _of(self, error: Exception) -> TableError:
+    def _located(self, error: Exception) -> TableError:
         if isinstance(error, CellError):
-            return self._located(error.row, error.column, error.problem)
+            return self._at_row(error.row, error.column, error.problem)
         if isinstance(error, RowError):
-            return self._located(error.at, None, error.problem)
+            return self._at_row(error.at, None, error.problem)
         place = (
             f"{self.options.name}, after {self._row(-1)}" if self.consumed else self.options.name
         )
         return TableError(f"{place}: {error}")
 
-    def _located(self, at: int, column: str | None, problem: str) -> TableError:
+    def _at_row(self, at: int, column: str | None, problem: str) -> TableError:
         place = f"{self.options.name}, {self._row(at)}"
         if column is not None:
             place += f", column {column!r}"
