@@ -28,6 +28,10 @@ import annealed
 from annealed import ODAClassifier
 from annealed.__main__ import main
 
+# What the documents show needs every extra.
+for name in ("jinja2", "matplotlib", "plotly", "pyarrow", "typer"):
+    pytest.importorskip(name, exc_type=ImportError)
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # These take minutes. tests/experiments/test_reproduce.py runs them.
@@ -92,8 +96,7 @@ def folder(preamble, tmp_path, monkeypatch):
     table = preamble["table"]
     with gzip.open(tmp_path / "adult.csv.gz", "wt") as file:
         table.to_csv(file, index=False)
-    if has_pyarrow():
-        table.drop(columns="target").to_parquet(tmp_path / "new.parquet")
+    table.drop(columns="target").to_parquet(tmp_path / "new.parquet")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.delenv("ANNEALED_DATA", raising=False)
@@ -130,8 +133,6 @@ def run_command(command, monkeypatch):
         assert {*(asked or "all").split(",")} <= {*extras()}, command
     elif words[:1] == ["annealed"] and last.strip().startswith(LONG):
         parse(words[1:])
-    elif words[:1] == ["annealed"] and not has_pyarrow():
-        pytest.skip("no pyarrow, which reads files of tables")
     elif words[:1] == ["annealed"] and before:
         program = [sys.executable, "-m", *words]
         subprocess.run(program, input=PROGRAMS[before.strip()], text=True, check=True, timeout=300)
@@ -142,15 +143,6 @@ def run_command(command, monkeypatch):
         assert not exit.value.code, command
     else:
         pytest.fail(f"what does this command need to run? {command}")
-
-
-def has_pyarrow():
-    """One newer than NumPy may be there, but cannot be imported."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def extras():
