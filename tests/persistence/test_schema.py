@@ -215,6 +215,16 @@ def test_an_annotation_that_says_nothing_is_an_error_of_ours():
         Schema(Vague)
 
 
+def test_a_default_that_no_object_would_carry_is_an_error_of_ours():
+    @dataclass
+    class Forgetful:
+        count: Count = field(default=0, init=False)
+
+    assert "count" not in Forgetful().__dict__
+    with pytest.raises(TypeError, match=r"Forgetful\.count: .* set it in __post_init__"):
+        Schema(Forgetful)
+
+
 def test_an_estimator_learns_what_is_annotated():
     fields = EstimatorSchema(annealed.StochasticVQ).fields
     assert {"parameters", "n_features_in_", "_competition", "labels_"} <= set(fields)
