@@ -185,7 +185,7 @@ def test_a_model_file_that_lacks_a_field_loads_with_what_it_was_then(tmp_path, m
     path = tmp_path / "older.oda"
     source = stored_models.FOLDER / f"{annealed.__version__}-clustering-tracking.oda"
     entries, header, data = forging.take_apart(source.read_bytes())
-    schedule = header["model"]["fields"]["_annealer"]["fields"]["schedule"]["fields"]
+    (schedule,) = (fields for name, fields in objects_in(header["model"]) if name == "Schedule")
     assert schedule.pop("growth") == 2
     path.write_bytes(forging.put_together(entries, header, data))
     with pytest.raises(annealed.ModelFileError, match="Schedule lacks 'growth'"):
