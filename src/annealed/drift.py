@@ -66,18 +66,20 @@ class DriftDetector:
     """
 
     threshold: Amount = 4.5
-    drift_detected: bool = field(default=False, init=False)
+    drift_detected: bool = field(init=False)
     # Of the block under way.
-    count: Annotated[int, between(0, BLOCK)] = field(default=0, init=False)
-    total: float = field(default=0.0, init=False)
-    squares: float = field(default=0.0, init=False)
-    # Sums of values and of their squares.
-    blocks: Matrix = field(default_factory=lambda: np.empty((0, 2)), init=False)
+    count: Annotated[int, between(0, BLOCK)] = field(init=False)
+    total: float = field(init=False)
+    squares: float = field(init=False)
+    blocks: Matrix = field(init=False)  # sums of values and of their squares
 
     def __post_init__(self) -> None:
         threshold = self.threshold
         if not isinstance(threshold, (int, float, np.number)) or not 0 < threshold < np.inf:
             raise ValueError(f"threshold must be a number above 0, got {threshold!r}")
+        self.drift_detected = False
+        self.count, self.total, self.squares = 0, 0.0, 0.0
+        self.blocks = np.empty((0, 2))
 
     @classmethod
     def check_stored(cls, state: State) -> None:

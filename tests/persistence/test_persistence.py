@@ -308,6 +308,9 @@ def test_unfitted_and_barely_begun(tmp_path, name):
     rows = np.ones((5, 2))
     begun = model.partial_fit(rows, [0, 1, 0, 1, 0])
     assert_round_trip(begun, tmp_path, rows, lambda m: copy.deepcopy(m).partial_fit(rows, [0] * 5))
+    if name != "StochasticVQ":  # a detector that has heard of no loss yet
+        watched = getattr(annealed, name)(drift_detector="auto").partial_fit(rows, [0, 1, 0, 1, 0])
+        assert_round_trip(watched, tmp_path, rows)
 
 
 def test_a_divergence_of_ones_own_is_given_again(tmp_path):

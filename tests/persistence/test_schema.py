@@ -185,8 +185,7 @@ def test_a_model_file_that_lacks_a_field_loads_with_what_it_was_then(tmp_path, m
     path = tmp_path / "older.oda"
     source = stored_models.FOLDER / f"{annealed.__version__}-clustering-tracking.oda"
     entries, header, data = forging.take_apart(source.read_bytes())
-    annealer = header["model"]["fields"]["_learner"]["fields"]["annealer"]["fields"]
-    schedule = annealer["schedule"]["fields"]
+    (schedule,) = (fields for name, fields in objects_in(header["model"]) if name == "Schedule")
     assert schedule.pop("growth") == 2
     path.write_bytes(forging.put_together(entries, header, data))
     with pytest.raises(annealed.ModelFileError, match="Schedule lacks 'growth'"):
@@ -214,6 +213,16 @@ def test_an_annotation_that_says_nothing_is_an_error_of_ours():
 
     with pytest.raises(TypeError, match=r"Vague\.things: set\[int\] does not say"):
         Schema(Vague)
+
+
+def test_a_default_that_no_object_would_carry_is_an_error_of_ours():
+    @dataclass
+    class Forgetful:
+        count: Count = field(default=0, init=False)
+
+    assert "count" not in Forgetful().__dict__
+    with pytest.raises(TypeError, match=r"Forgetful\.count: .* set it in __post_init__"):
+        Schema(Forgetful)
 
 
 def test_an_estimator_learns_what_is_annotated():

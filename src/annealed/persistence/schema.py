@@ -150,12 +150,6 @@ class Schema:
     def __init__(self, cls: type, declared_in: type | None = None) -> None:
         self.cls, self.declared_in = cls, declared_in or cls
         self.fields = self._fields()
-        # What is not stored and has a default.
-        self._defaults = {
-            name: field.default
-            for name, field in getattr(cls, "__dataclass_fields__", {}).items()
-            if not self.fields[name].stored and field.default is not dataclasses.MISSING
-        }
 
     def _fields(self) -> dict[str, Field]:
         return fields_of(self.declared_in)
@@ -205,11 +199,10 @@ class Schema:
         return dict(value.__getstate__())
 
     def _made(self, state: State) -> Any:
-        """What pickle would make, and defaults for what is not stored."""
+        """What pickle would make; what is not stored has the default that stands with its class."""
         if issubclass(self.cls, tuple):
             return self.cls(**state)
         made: Any = object.__new__(self.cls)
-        made.__dict__.update(self._defaults)
         if hasattr(made, "__setstate__"):
             made.__setstate__(state)
         else:
@@ -220,9 +213,17 @@ class Schema:
 def fields_of(cls: type) -> dict[str, Field]:
     """What a class of annotated fields says of them."""
     hints = get_type_hints(cls, include_extras=True)
-    if dataclasses.is_dataclass(cls):
-        hints = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
-    return {name: _field(cls, name, hint) for name, hint in hints.items()}
+    if not dataclasses.is_dataclass(cls):
+        return {name: _field(cls, name, hint) for name, hint in hints.items()}
+    found = {}
+    for field in dataclasses.fields(cls):
+        said = found[field.name] = _field(cls, field.name, hints[field.name])
+        if said.stored and not field.init and field.default is not dataclasses.MISSING:
+            raise TypeError(
+                f"{cls.__name__}.{field.name}: dataclasses leave such a default with the class, "
+                "where no file would find it; set it in __post_init__"
+            )
+    return found
 
 
 def _field(cls: type, name: str, hint: Any, *, required: bool = True) -> Field:
