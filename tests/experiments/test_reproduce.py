@@ -405,8 +405,9 @@ def test_a_file_of_settings_that_is_wrong(annealed, tmp_path, text, message):
 
 
 def test_traceback_only_for_debugging(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["annealed", "reproduce", "fig9", "--debug"])
-    with pytest.raises(ValueError, match="no experiment is called 'fig9'"):
+    settings = ["--settings", "nowhere", "--debug"]
+    monkeypatch.setattr(sys, "argv", ["annealed", "reproduce", "fig1", *settings])
+    with pytest.raises(SettingsError, match="nowhere does not exist"):
         main()
 
 
