@@ -15,6 +15,7 @@ import pytest
 from thoroughness import tries
 
 from annealed.__main__ import main
+from annealed.experiments.configuration import SettingsError
 
 pytestmark = pytest.mark.xdist_group("reproduce")  # one quick run for all of them
 
