@@ -22,7 +22,6 @@ pytest.importorskip("typer")
 pytest.importorskip("pyarrow", exc_type=ImportError)
 
 from annealed.__main__ import main
-from annealed.cli import streaming
 from annealed.persistence import Checkpoint
 from annealed.tables.files import following, records
 from annealed.tables.files.records import Fingerprint, RecordReader
@@ -287,7 +286,7 @@ def test_interrupted_within_a_block(monkeypatch, stream, source, tmp_path, at, t
 
 def test_long_rows_are_learnt_before_their_block_is_full(monkeypatch, stream, source, tmp_path):
     """A checkpoint has room for rows that wait; still nothing can be seen of an interruption."""
-    monkeypatch.setattr(streaming, "MOST_WAITING", 1000)
+    monkeypatch.setattr(stream_session, "MOST_WAITING", 1000)
     whole = finish(stream, source, tmp_path / "whole")
     state, answers, _ = places(tmp_path / "interrupted")
     source.write_text(text_of(csv_lines()[:1978]))
