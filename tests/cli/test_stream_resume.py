@@ -22,6 +22,7 @@ pytest.importorskip("typer")
 pytest.importorskip("pyarrow", exc_type=ImportError)
 
 from annealed.__main__ import main
+from annealed.cli import stream_session
 from annealed.persistence import Checkpoint
 from annealed.tables.files import following, records
 from annealed.tables.files.records import Fingerprint, RecordReader
