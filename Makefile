@@ -11,6 +11,9 @@ BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*.hpp cpp/bindings/
 
 # Pictures go to files; no target needs a screen.
 export MPLBACKEND := Agg
+# Environments are set up without bytecode; what is imported is compiled once and then kept, also where
+# the shell asks for no bytecode (every process would compile scikit-learn again: 4.4 s, not 1.6 s).
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help environments demo reproduce test test-thorough test-oldest lint bench clean
 
