@@ -32,9 +32,12 @@ def endless_level(mu: Rows, rho: Rows, T: float, *, statistics: bool) -> Any:
         "at_most": NEVER,
         "patience": 5,
         "n": float(len(mu)),
+        "by_roles": True,
     }
     low, high = divergence.bounds(mu.mean(axis=0))
-    return CompiledKernel(divergence).begin_level(mu, rho, axis, settings, low, high)
+    return CompiledKernel(divergence).begin_level(
+        mu, rho, axis, np.zeros(len(mu)), settings, low, high
+    )
 
 
 def learner(level: Any, X: Rows) -> Contender:

@@ -29,21 +29,32 @@ struct Codebook {
     }
 };
 
+// A codebook that has outgrown the first-level cache is read once for sixteen rows; every sum is the
+// same as for one.
 template <class Divergence, class Visit>
 void for_each_row(const Codebook& book, const Samples& samples, std::int64_t rows, Visit visit) {
     const FlushDenormals flush;
     const Tiles<Divergence> tiles(book.mu, book.K, book.d);
-    RowReader<Divergence> reader(book.d, book.matrix);
-    Doubles divergence(static_cast<std::size_t>(tiles.count) * W);
+    const std::int64_t block = std::min<std::int64_t>(
+        tiles.mu.size() > 2048 ? 16 : 1, std::max<std::int64_t>(rows, 1));
+    std::vector<RowReader<Divergence>> readers;
+    for (std::int64_t m = 0; m < block; ++m) readers.emplace_back(book.d, book.matrix);
+    std::vector<Doubles> divergence(static_cast<std::size_t>(block),
+                                    Doubles(static_cast<std::size_t>(tiles.count) * W));
+    std::vector<Row> row(static_cast<std::size_t>(block));
     const std::size_t item = samples.single_precision ? sizeof(float) : sizeof(double);
-    for (std::int64_t k = 0; k < rows; ++k) {
-        const Row row = read_row(
-            reader, {samples.data + static_cast<std::ptrdiff_t>(item) * k * samples.row_stride,
-                     samples.feature_stride, samples.single_precision});
+    for (std::int64_t first = 0; first < rows; first += block) {
+        const std::int64_t here = std::min(block, rows - first);
+        for (std::int64_t m = 0; m < here; ++m)
+            row[m] = read_row(readers[m], {samples.data + static_cast<std::ptrdiff_t>(item) *
+                                                              (first + m) * samples.row_stride,
+                                           samples.feature_stride, samples.single_precision});
         for (int t = 0; t < tiles.count; ++t)
-            (book.relevance ? tiles.divergence(t, row, book.relevance) : tiles.divergence(t, row))
-                .store(&divergence[static_cast<std::size_t>(t) * W]);
-        visit(k, row, divergence);
+            for (std::int64_t m = 0; m < here; ++m)
+                (book.relevance ? tiles.divergence(t, row[m], book.relevance)
+                                : tiles.divergence(t, row[m]))
+                    .store(&divergence[m][static_cast<std::size_t>(t) * W]);
+        for (std::int64_t m = 0; m < here; ++m) visit(first + m, row[m], divergence[m]);
     }
 }
 

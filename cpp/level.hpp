@@ -24,10 +24,11 @@ struct LevelSettings {
     double a = 1, b = 0.9;       // alpha_n = 1/(a + b n)
     double alpha_min = 0;
     std::int64_t first_axis = 0;   // samples after which the split axes start to turn
-    std::int64_t second_axis = 0;  // samples after which they have turned once and are measured
+    std::int64_t second_axis = 0;  // samples after which they have turned and are measured
     std::int64_t at_least = 0;     // samples before the level may end
     std::int64_t at_most = 0;      // samples after which it ends regardless
     int patience = 5;              // consecutive small steps that end it
+    bool by_roles = true;          // whether a row does only what its role says
 };
 
 // prod_{k=1..w} (1 - alpha_{n+k}) for real w, by Gamma functions; log for accuracy.
@@ -59,13 +60,18 @@ inline double step_size(const LevelSettings& s, double n, double w) {
     return alpha > least ? alpha : least;
 }
 
+// What a sample may do for the split axes. Along an axis its own samples turned, the variance is too
+// large by up to (1 + sqrt(d/n))^2, so a row that comes again does only one of the two; a sample of
+// a stream comes once and does both, each at its own time.
+constexpr int turns_axes = 1, measures_axes = 2, both_roles = 3;
+
 class LevelBase {
 public:
     std::int64_t count = 0;  // samples learnt
     double seen = 0;         // their weight
     bool done = false;
     virtual ~LevelBase() = default;
-    virtual void step(const RowPointer& row, double w) = 0;
+    virtual void step(const RowPointer& row, double w, int role) = 0;
     virtual int features() const = 0;
 };
 
@@ -76,23 +82,33 @@ Row read_row(RowReader<Divergence>& reader, const RowPointer& row) {
 }
 
 // Before the first level of a class: its mean and per-feature variances (Welford, weighted), from
-// which the unit of temperature follows.
+// which the unit of temperature follows, and trace(C^2), from which a bound of the largest
+// eigenvalue does: E <a, b>^2 for a, b the differences of two samples each, divided by sqrt(2).
 class WarmUp final : public LevelBase {
 public:
     int d;
     std::int64_t at_least;
     // squares: sum of w (x - mean)^2; last: the latest sample; lowest, highest: the range
     Doubles mean, squares, last, lowest, highest;
+    Doubles difference;  // of the first two of every four samples
+    double crossed = 0;  // sum over fours of <difference, difference of the other two>^2
 
     WarmUp(int d_, std::int64_t at_least_, const double* matrix)
         : d(d_), at_least(at_least_), mean(d_), squares(d_), last(d_),
-          lowest(d_, infinity), highest(d_, -infinity),
+          lowest(d_, infinity), highest(d_, -infinity), difference(d_),
           matrix_(matrix ? Doubles(matrix, matrix + static_cast<std::size_t>(d_) * d_) : Doubles()),
           reader_(d_, matrix ? matrix_.data() : nullptr) {}
     WarmUp(const WarmUp&) = delete;
-    void step(const RowPointer& pointer, double w) override {
+    void step(const RowPointer& pointer, double w, int) override {
         const Row row = read_row(reader_, pointer);
         const double share = w / seen;
+        if (count % 4 == 1)
+            for (int j = 0; j < d; ++j) difference[j] = row.x[j] - last[j];
+        if (count % 4 == 3) {
+            double product = 0;
+            for (int j = 0; j < d; ++j) product += difference[j] * (row.x[j] - last[j]);
+            crossed += product * product;
+        }
         for (int j = 0; j < d; ++j) {
             const double before = row.x[j] - mean[j];
             mean[j] += share * before;

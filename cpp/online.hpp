@@ -21,17 +21,20 @@
 namespace annealed {
 
 // Associations below this count as nothing in the sums of a level.
-constexpr double least_association = 1e-9;
+constexpr double least_association = 1e-7;
+
+// Times an axis turns before it is measured along, a step of power iteration each.
+constexpr std::int64_t turns_of_a_level = 3;
 
 // What a level has learnt beyond the codevectors: per codevector the association-weighted moments
-// of y = <u, x - mu> along its split axis, and one power-iteration step of that axis.
+// of y = <u, x - mu> along its split axis, and steps of power iteration of that axis.
 struct AxisSums {
-    Doubles p, p2, y, y2, y4;  // [K] sums of p, p^2, p y, p y^2, p y^4
-    Doubles turned;            // [tiles] sum of p y (x - mu)
+    Doubles p, p2, y, y2, y4;  // [K] sums of p, p^2, p y, p y^2, p y^4 over rows that measure
+    Doubles mass, spread;      // [K] sums of p, p d(x, mu) over all rows
+    Doubles turned;            // [tiles] sum of p y (x - mu) over rows that turn
     double weight = 0, distortion = 0, entropy = 0;
-    void resize(std::size_t padded_K, std::size_t tiles) {
-        for (Doubles* sums : {&p, &p2, &y, &y2, &y4}) sums->assign(padded_K, 0.0);
-        turned.assign(tiles, 0.0);
+    void clear(std::size_t padded_K) {
+        for (Doubles* sums : {&p, &p2, &y, &y2, &y4, &mass, &spread}) sums->assign(padded_K, 0.0);
         weight = distortion = entropy = 0;
     }
 };
@@ -45,11 +48,13 @@ public:
     Doubles r, axis, u;  // rho = g r; axis a and its dual u = H a/sqrt(<a, H a>), in tiles
     double g = 1, n = 0;
     int streak = 0;
+    static constexpr int block = 16;  // see looks_ahead
     AxisSums sums;
 
+    // `memory` says what the axes rest on already: `turned` starts at memory_i axis_i.
     OnlineLevel(const LevelSettings& settings_, int K_, int d_, const double* mu,
-                const double* rho, const double* axis_, const double* low, const double* high,
-                const double* matrix)
+                const double* rho, const double* axis_, const double* memory, const double* low,
+                const double* high, const double* matrix)
         : settings(settings_), K(K_), d(d_), tiles(mu, K_, d_),
           r(static_cast<std::size_t>(tiles.count) * W, 0.0), axis(to_tiles(axis_, K_, d_, false)),
           u(axis.size(), 0.0), low_(low ? Doubles(low, low + d_) : Doubles()),
@@ -57,34 +62,38 @@ public:
           matrix_(matrix ? Doubles(matrix, matrix + static_cast<std::size_t>(d_) * d_) : Doubles()),
           reader_(d_, matrix ? matrix_.data() : nullptr), divergence_(r.size()), e_(r.size()) {
         std::copy(rho, rho + K, r.begin());
-        sums.resize(r.size(), axis.size());
+        sums.clear(r.size());
+        sums.turned = axis;
+        for (std::size_t k = 0; k < axis.size(); ++k) {
+            const std::size_t i = k / W / d * W + k % W;
+            sums.turned[k] *= i < static_cast<std::size_t>(K) ? memory[i] : 0.0;
+        }
     }
     OnlineLevel(const OnlineLevel&) = delete;
     int features() const override { return d; }
 
-    void step(const RowPointer& pointer, double w) override {
+    void step(const RowPointer& pointer, double w, int role) override {
         const Row row = read_row(reader_, pointer);
         ++count;
+        if (!settings.by_roles) role = both_roles;
         if (looks_ahead()) {
             pending.insert(pending.end(), row.x, row.x + d);
             pending_weights.push_back(w);
-            if (static_cast<int>(pending_weights.size()) == block) settle();
-            done = count >= settings.at_most;
+            pending_roles.push_back(role);
+            const bool full = static_cast<int>(pending_weights.size()) == block;
+            if (full) settle();
+            done = (full && converged()) || count >= settings.at_most;
             return;
         }
-        if (count > settings.first_axis) {
-            if (count == settings.first_axis + 1) aim();
-            if (count == settings.second_axis + 1) turn();
-        }
+        steer(count);
         const double alpha = step_size(settings, n, w);
         n += w;
         const double nearest = measure(row);
         const double total = weigh(nearest);
-        if (count > settings.first_axis) observe(row, total, w);
+        if (count > settings.first_axis) observe(row.x, total, w, role, count, nullptr);
         const double largest_step = move(row, alpha, total);
         streak = largest_step < settings.small_step ? streak + 1 : 0;
-        done = (count >= settings.at_least && streak >= settings.patience) ||
-               count >= settings.at_most;
+        done = converged() || count >= settings.at_most;
     }
 
     // p_i of a row as the codebook stands, samples that are pending left out.
@@ -109,18 +118,17 @@ public:
         for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
     }
 
-    // A codebook that has outgrown the first-level cache and only tracks takes its samples sixteen
-    // at a time: with c_i the step of codevector i on sample n,
+    // A codebook that has outgrown the first-level cache takes its samples sixteen at a time: with
+    // c_i the step of codevector i on sample n,
     //     d(x_j, mu') = (1 - c) d(x_j, mu) + c d(x_j, x_n) - c (1 - c) d(x_n, mu)
-    // gives every later distance without touching mu, which is then written once a block. Blocks
-    // are counted from the start of the level, so how calls cut the stream does not matter; the
-    // samples of an unfinished block wait in `pending`.
-    static constexpr int block = 16;
-    Doubles pending, pending_weights;
+    // gives every later distance without touching mu, which is then written once a block; samples
+    // are looked at along the axes from where the codevectors stood when it began. Blocks are
+    // counted from the start of the level, so how calls cut the stream does not matter; the samples
+    // of an unfinished block wait in `pending`, and a level ends with a block.
+    Doubles pending, pending_weights, pending_roles;
 
     bool looks_ahead() const {
-        return std::is_same<Divergence, SquaredEuclidean>::value &&
-               settings.first_axis == std::numeric_limits<std::int64_t>::max() && d >= 48 &&
+        return std::is_same<Divergence, SquaredEuclidean>::value && d >= 48 &&
                static_cast<std::int64_t>(K) * d >= 2048;
     }
 
@@ -138,6 +146,8 @@ public:
         ahead_.resize(static_cast<std::size_t>(block) * padded);
         share_.assign(static_cast<std::size_t>(block) * padded, 0.0);
         kept_.assign(padded, 1.0);
+        watched_.resize(static_cast<std::size_t>(block) * padded);
+        int looked = 0;
         for (int t = 0; t < tiles.count; ++t) measure_block(t, rows);
         for (int k = 0; k < rows; ++k) {
             const double* distances = &ahead_[static_cast<std::size_t>(k) * padded];
@@ -147,6 +157,17 @@ public:
             Vec least = Vec::all(infinity);
             for (std::size_t i = 0; i < padded; i += W) least = min(least, Vec::load(distances + i));
             const double total = weigh(smallest(least));
+            const std::int64_t here = count - rows + k + 1;
+            if (turns(here)) {
+                look_along_block(looked, k);
+                looked = k;
+                steer(here);
+            }
+            doing_[k] = 0;
+            if (here > settings.first_axis)
+                doing_[k] = observe(nullptr, total, pending_weights[k],
+                                    static_cast<int>(pending_roles[k]), here,
+                                    &watched_[static_cast<std::size_t>(k) * padded]);
             g *= 1 - alpha;
             const Vec rate = Vec::all(alpha / g / total);
             Vec largest_step = Vec::all(0.0);
@@ -155,9 +176,11 @@ public:
             streak = largest(largest_step) < settings.small_step ? streak + 1 : 0;
             fold();
         }
+        look_along_block(looked, rows);
         for (int t = 0; t < tiles.count; ++t) write_block(t, rows);
         pending.clear();
         pending_weights.clear();
+        pending_roles.clear();
     }
 
 private:
@@ -165,6 +188,25 @@ private:
     RowReader<Divergence> reader_;
     Doubles divergence_, e_;
     Doubles ahead_, share_, kept_;  // [rows][K] distances, shares of each row; [K] of mu itself
+    Doubles watched_;               // [rows][K] w p of rows that are still to look along the axes
+    int doing_[block] = {};
+
+    bool converged() const { return count >= settings.at_least && streak >= settings.patience; }
+
+    // Turn the axes when their time has come; `here` counts the sample about to be learnt.
+    bool turns(std::int64_t here) const {
+        const std::int64_t since = here - 1 - settings.first_axis;
+        const std::int64_t stretch = settings.second_axis - settings.first_axis;
+        if (since < 0 || since > stretch) return false;
+        const std::int64_t each = std::max<std::int64_t>(stretch / turns_of_a_level, 1);
+        return since == stretch || since % each == 0;
+    }
+    void steer(std::int64_t here) {
+        if (!turns(here)) return;
+        if (here == settings.first_axis + 1) aim();
+        if (here > settings.first_axis + 1 || here == settings.second_axis + 1) turn();
+        if (here == settings.second_axis + 1) sums.clear(r.size());
+    }
 
     double measure(const Row& row) {
         Vec least = Vec::all(infinity);
@@ -337,51 +379,77 @@ private:
     }
 
     // Before the move: associations and divergences of a sample that has not been learnt yet.
-    void observe(const Row& row, double total, double w) {
-        const bool measuring = count > settings.second_axis;
+    // In a block the look along the axes is put off: w p is left in `later`, and what is to be done.
+    int observe(const double* x, double total, double w, int role, std::int64_t here,
+                double* later) {
+        const bool counting = here > settings.second_axis;
+        const int doing = (role & turns_axes) | (counting ? role & measures_axes : 0);
+        if (!counting && !doing) return 0;
         const Vec inverse = Vec::all(1 / total), weight = Vec::all(w);
         const Vec tiny = Vec::all(1e-300), least = Vec::all(least_association);
         Vec distortion = Vec::all(0.0), plogp = Vec::all(0.0);
         for (int t = 0; t < tiles.count; ++t) {
             const int k = t * W;
             const Vec share = Vec::load(&r[k]) * Vec::load(&e_[k]) * inverse;
-            const Vec p = zero_unless_above(share, share, least);
+            const Vec p = zero_unless_above(share, share, least), wp = p * weight;
+            if (later) wp.store(later + k);
             if (!any_above(p, 0.0)) continue;
-            if (measuring) {
-                distortion = fmadd(p, Vec::load(&divergence_[k]), distortion);
+            if (counting) {
+                const Vec spread = p * Vec::load(&divergence_[k]);
+                distortion = distortion + spread;
                 plogp = fmadd(p, log(max(p, tiny)), plogp);
+                add(sums.mass, k, wp);
+                add(sums.spread, k, spread * weight);
             }
-            const double* mu = &tiles.mu[tiles.offset(t)];
-            const double* dual = &u[tiles.offset(t)];
-            Vec even = Vec::all(0.0), odd = Vec::all(0.0);
-            const auto along = [&](int j, Vec so_far) {
-                return fmadd(Vec::load(dual + j * W), Vec::all(row.x[j]) - Vec::load(mu + j * W),
-                             so_far);
-            };
-            int i = 0;
-            for (; i + 2 <= d; i += 2) {
-                even = along(i, even);
-                odd = along(i + 1, odd);
-            }
-            if (i < d) even = along(i, even);
-            const Vec y = even + odd;
-            const Vec wp = p * weight, py = wp * y, y2 = y * y;
-            double* turned = &sums.turned[tiles.offset(t)];
-            for (int j = 0; j < d; ++j)
-                fmadd(py, Vec::all(row.x[j]) - Vec::load(mu + j * W), Vec::load(turned + j * W))
-                    .store(turned + j * W);
-            if (!measuring) continue;
-            add(sums.p, k, wp);
-            add(sums.p2, k, wp * wp);
-            add(sums.y, k, py);
-            add(sums.y2, k, py * y);
-            add(sums.y4, k, py * y * y2);
+            if (doing && !later) look_along(t, x, wp, doing);
         }
-        if (measuring) {
+        if (counting) {
             sums.weight += w;
             sums.distortion += w * sum(distortion);
             sums.entropy -= w * sum(plogp);
         }
+        return doing;
+    }
+
+    // Project x - mu on the axes of a tile, turn the axes by it or measure the variance along them.
+    void look_along(int t, const double* x, Vec wp, int doing) {
+        const double* mu = &tiles.mu[tiles.offset(t)];
+        const double* dual = &u[tiles.offset(t)];
+        Vec even = Vec::all(0.0), odd = Vec::all(0.0);
+        const auto along = [&](int j, Vec so_far) {
+            return fmadd(Vec::load(dual + j * W), Vec::all(x[j]) - Vec::load(mu + j * W), so_far);
+        };
+        int i = 0;
+        for (; i + 2 <= d; i += 2) {
+            even = along(i, even);
+            odd = along(i + 1, odd);
+        }
+        if (i < d) even = along(i, even);
+        const Vec y = even + odd, py = wp * y, y2 = y * y;
+        if (doing & turns_axes) {
+            double* turned = &sums.turned[tiles.offset(t)];
+            for (int j = 0; j < d; ++j)
+                fmadd(py, Vec::all(x[j]) - Vec::load(mu + j * W), Vec::load(turned + j * W))
+                    .store(turned + j * W);
+        }
+        if (!(doing & measures_axes)) return;
+        const int k = t * W;
+        add(sums.p, k, wp);
+        add(sums.p2, k, wp * wp);
+        add(sums.y, k, py);
+        add(sums.y2, k, py * y);
+        add(sums.y4, k, py * y * y2);
+    }
+
+    // The same for rows from..to of a block, from where the codevectors stood when it began.
+    void look_along_block(int from, int to) {
+        for (int t = 0; t < tiles.count; ++t)
+            for (int k = from; k < to; ++k) {
+                if (!doing_[k]) continue;
+                const Vec wp = Vec::load(&watched_[static_cast<std::size_t>(k) * r.size() + t * W]);
+                if (any_above(wp, 0.0))
+                    look_along(t, &pending[static_cast<std::size_t>(k) * d], wp, doing_[k]);
+            }
     }
     static void add(Doubles& into, int k, Vec value) { (Vec::load(&into[k]) + value).store(&into[k]); }
 
@@ -409,6 +477,7 @@ private:
         }
     }
 
+    // A step of power iteration; what has turned the axis so far goes on counting.
     void turn() {
         for (int i = 0; i < K; ++i) {  // an axis nothing was seen along stays as it was
             const std::size_t start = tiles.offset(i / W) + i % W;
@@ -424,7 +493,6 @@ private:
                 axis[k] = sums.turned[k] * scale;
             }
         }
-        sums.resize(r.size(), axis.size());
         aim();
     }
 };
@@ -437,6 +505,7 @@ struct Samples {
     const std::int64_t* order;   // or null: rows as they lie
     const std::int32_t* classes;  // per row of the array, or null: all of class 0
     const double* weights;        // per row of the array, or null: all 1
+    const std::uint8_t* roles;    // per row of the array, or null: all both
 };
 
 // Presents samples begin..end in order until one of them completes its class's level. Returns the
@@ -455,7 +524,7 @@ inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& 
         level.seen += w;
         level.step({samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
                     samples.feature_stride, samples.single_precision},
-                   w);
+                   w, samples.roles ? samples.roles[row] : both_roles);
         if (level.done) return k + 1;
     }
     return end;

@@ -187,7 +187,7 @@ def test_every_K_has_a_model_on_the_path(split):
 
 def test_models_of_growing_K_cut_from_one_level_differ_by_one_bifurcation():
     X = np.random.default_rng(0).normal(size=(400, 2))
-    path = ODAClustering(None, random_state=0, K_max=30).fit(X).path_
+    path = ODAClustering(None, random_state=0, K_max=60).fit(X).path_
     compared = 0
     for K in range(2, path[-1].n_codevectors + 1):
         fewer, more = path.codebook(K - 1), path.codebook(K)

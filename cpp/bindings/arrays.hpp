@@ -21,6 +21,7 @@ using Anything = nb::ndarray<nb::ro, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Classes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class Number>
 using Array = nb::ndarray<nb::numpy, Number>;
@@ -106,7 +107,7 @@ inline Samples rows_to_read(const Anything& X, std::size_t d,
                 (!weights || weights->shape(0) >= X.shape(0)),
             "there are fewer classes or weights than rows");
     return {static_cast<const char*>(X.data()), X.stride(0), X.stride(1), single, nullptr,
-            pointer(classes), pointer(weights)};
+            pointer(classes), pointer(weights), nullptr};
 }
 
 // Rows order[begin..end) of X (without an order begin..end), to be learnt by codevectors of d

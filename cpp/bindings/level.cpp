@@ -15,7 +15,7 @@ static bool feed_level(LevelBase& level, nb::handle x, const SampleFormat& forma
     if (!sample || !is_weight(w)) return false;
     const FlushDenormals flush;
     level.seen += w;
-    level.step({sample, 1, false}, w);
+    level.step({sample, 1, false}, w, both_roles);
     return true;
 }
 
@@ -54,12 +54,14 @@ static std::int64_t learn_rows(const std::vector<LevelBase*>& levels, const Anyt
                                const std::optional<Integers>& order,
                                const std::optional<Classes>& classes,
                                const std::optional<Vector>& weights, std::int64_t begin,
-                               std::int64_t end) {
+                               std::int64_t end, const std::optional<Bytes>& roles) {
     require(!levels.empty(), "there is no level to learn");
     const int d = levels[0]->features();
     for (const LevelBase* level : levels)
         require(level->features() == d, "levels differ in their number of features");
-    const Samples samples = rows_to_learn(X, d, order, classes, weights, begin, end);
+    Samples samples = rows_to_learn(X, d, order, classes, weights, begin, end);
+    require(!roles || roles->shape(0) >= X.shape(0), "there are fewer roles than rows");
+    samples.roles = pointer(roles);
     nb::gil_scoped_release unlocked;
     return learn(levels, samples, begin, end);
 }
@@ -81,10 +83,13 @@ void define_level(nb::module_& m, const std::string& name) {
         state["y"] = padded(level, level.sums.y);
         state["y2"] = padded(level, level.sums.y2);
         state["y4"] = padded(level, level.sums.y4);
+        state["mass"] = padded(level, level.sums.mass);
+        state["spread"] = padded(level, level.sums.spread);
         state["turned"] = rows_out(level.sums.turned, level.K, level.d);
         state["pending"] = copy_out(level.pending.data(), level.pending.size());
         state["pending_weights"] =
             copy_out(level.pending_weights.data(), level.pending_weights.size());
+        state["pending_roles"] = copy_out(level.pending_roles.data(), level.pending_roles.size());
         state["g"] = level.g;
         state["n"] = level.n;
         state["count"] = level.count;
@@ -98,7 +103,7 @@ void define_level(nb::module_& m, const std::string& name) {
     };
     nb::class_<Level, LevelBase>(m, name.c_str())
         .def("__init__",
-             [](Level* self, Matrix mu, Vector rho, Matrix axis, nb::dict s,
+             [](Level* self, Matrix mu, Vector rho, Matrix axis, Vector memory, nb::dict s,
                 std::optional<Vector> low, std::optional<Vector> high,
                 std::optional<Matrix> matrix) {
                  LevelSettings settings;
@@ -114,21 +119,22 @@ void define_level(nb::module_& m, const std::string& name) {
                  settings.at_least = whole("at_least");
                  settings.at_most = whole("at_most");
                  settings.patience = static_cast<int>(whole("patience"));
+                 settings.by_roles = nb::cast<bool>(s["by_roles"]);
                  require_steps(settings);
                  const int K = size_of(mu.shape(0)), d = size_of(mu.shape(1));
                  require(rho.shape(0) == mu.shape(0) && axis.shape(0) == mu.shape(0) &&
-                             axis.shape(1) == mu.shape(1),
+                             axis.shape(1) == mu.shape(1) && memory.shape(0) == mu.shape(0),
                          "weights or axes do not fit the codevectors");
                  require(!Divergence::bounded || (low && high), "this divergence has bounds");
                  if (low) require_length(*low, mu.shape(1), "bounds do not fit the codevectors");
                  if (high) require_length(*high, mu.shape(1), "bounds do not fit the codevectors");
                  require_square(matrix, mu.shape(1));
                  const double n = amount_in(s, "n");
-                 new (self) Level(settings, K, d, mu.data(), rho.data(), axis.data(), pointer(low),
-                                  pointer(high), pointer(matrix));
+                 new (self) Level(settings, K, d, mu.data(), rho.data(), axis.data(), memory.data(),
+                                  pointer(low), pointer(high), pointer(matrix));
                  self->n = n;
              },
-             "mu"_a, "rho"_a, "axis"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
+             "mu"_a, "rho"_a, "axis"_a, "memory"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
              "matrix"_a.none())
         .def_static("evidence", &evidence<Divergence>, "levels"_a, "x"_a, "format"_a, "T"_a,
                     "log sum_i rho_i exp(-d_i/T) of one sample for every level; None as above.")
@@ -139,13 +145,15 @@ void define_level(nb::module_& m, const std::string& name) {
         .def("read",
              [export_state](Level& level) {
                  // Reading must not close a block early, or the model would depend on who looked.
-                 const auto before = std::make_tuple(level.tiles.mu, level.r, level.g, level.n,
-                                                     level.streak, level.pending,
-                                                     level.pending_weights);
+                 if (level.pending_weights.empty()) return export_state(level);
+                 const auto before = std::make_tuple(
+                     level.tiles.mu, level.r, level.g, level.n, level.streak, level.axis, level.u,
+                     level.sums, level.pending, level.pending_weights, level.pending_roles);
                  level.settle();
                  nb::dict state = export_state(level);
-                 std::tie(level.tiles.mu, level.r, level.g, level.n, level.streak, level.pending,
-                          level.pending_weights) = before;
+                 std::tie(level.tiles.mu, level.r, level.g, level.n, level.streak, level.axis,
+                          level.u, level.sums, level.pending, level.pending_weights,
+                          level.pending_roles) = before;
                  return state;
              },
              "The state once the pending samples are learnt; the level itself stays as it is.")
@@ -172,6 +180,8 @@ void define_level(nb::module_& m, const std::string& name) {
                  values("y", level.sums.y);
                  values("y2", level.sums.y2);
                  values("y4", level.sums.y4);
+                 values("mass", level.sums.mass);
+                 values("spread", level.sums.spread);
                  const auto waiting = [&](const char* key, std::size_t each, Doubles& into) {
                      const Vector array = nb::cast<Vector>(state[key]);
                      require(array.shape(0) % each == 0 && array.shape(0) / each < Level::block,
@@ -180,8 +190,10 @@ void define_level(nb::module_& m, const std::string& name) {
                  };
                  waiting("pending", static_cast<std::size_t>(level.d), level.pending);
                  waiting("pending_weights", 1, level.pending_weights);
-                 require(level.pending.size() == level.pending_weights.size() * level.d,
-                         "saved level has rows and weights that differ");
+                 waiting("pending_roles", 1, level.pending_roles);
+                 require(level.pending.size() == level.pending_weights.size() * level.d &&
+                             level.pending_roles.size() == level.pending_weights.size(),
+                         "saved level has rows and weights or roles that differ");
                  level.g = nb::cast<double>(state["g"]);
                  level.n = amount_in(state, "n");
                  level.count = whole_in(state, "count");
@@ -220,6 +232,8 @@ void define_levels(nb::module_& m) {
                  state["last"] = copy_out(self.last.data(), self.last.size());
                  state["lowest"] = copy_out(self.lowest.data(), self.lowest.size());
                  state["highest"] = copy_out(self.highest.data(), self.highest.size());
+                 state["difference"] = copy_out(self.difference.data(), self.difference.size());
+                 state["crossed"] = self.crossed;
                  state["seen"] = self.seen;
                  state["count"] = self.count;
                  state["done"] = self.done;
@@ -235,12 +249,14 @@ void define_levels(nb::module_& m) {
             values("last", self.last);
             values("lowest", self.lowest);
             values("highest", self.highest);
+            values("difference", self.difference);
+            self.crossed = amount_in(state, "crossed");
             self.seen = amount_in(state, "seen");
             self.count = whole_in(state, "count");
             self.done = nb::cast<bool>(state["done"]);
         });
     m.def("learn", &learn_rows, "levels"_a, "X"_a, "order"_a.none(), "classes"_a.none(),
-          "weights"_a.none(), "begin"_a, "end"_a,
+          "weights"_a.none(), "begin"_a, "end"_a, "roles"_a.none() = nb::none(),
           "Present rows until one of them completes its class's level; returns how far it came.");
     for_each_divergence([&](auto divergence, const std::string& name, const std::string&) {
         define_level<decltype(divergence)>(m, name + "Level");

@@ -295,12 +295,17 @@ class AnnealingPath(Sequence[Level]):
     def codebook(self, n_codevectors: int) -> Level:
         """The model with exactly that many codevectors.
 
-        It is the coldest level before the next split that lasts; where several happen on one
-        level, the first level that has the wanted ones, with the others undone.
+        It is the coldest level before the next split that lasts, splits in the order of their
+        critical temperatures. Where many appear at one temperature that order means little: then
+        it is the coldest level that has so many, and if there is none, the first that has the
+        wanted ones, with the others undone.
         """
         first = len(np.unique(self.levels[0].classes)) if self.levels else 0
         used = n_codevectors - first
+        exact = [level for level in self.levels if level.n_codevectors == n_codevectors]
         if not 0 <= used <= len(self.ordered_splits):
+            if exact:  # some of its codevectors did not last
+                return exact[-1]
             raise ValueError(
                 f"no model with {n_codevectors} codevectors on this path: it has {first} to "
                 f"{first + len(self.ordered_splits)}"
@@ -310,13 +315,28 @@ class AnnealingPath(Sequence[Level]):
         later = [split.level for split, _ in self.ordered_splits[used:]]
         before = self.levels[start : min(later, default=len(self.levels))]
         inner = {(split.class_index, split.parent) for split in applied}
-        exact = [level for level in before if level.n_codevectors == n_codevectors]
-        for level in (*reversed(exact), *reversed(before), *self.levels[start:]):
+        whole = [level for level in before if level.n_codevectors == n_codevectors]
+        for level in (*reversed(whole), *reversed(before), *exact[-1:], *self.levels[start:]):
+            if not before and level.n_codevectors == n_codevectors:
+                return level
             groups = self._groups(level, inner)
             # A codevector that is to vanish later may still stand by itself: not this level.
             if len(set(groups)) == n_codevectors:
                 return _joined(level, groups)
         raise AssertionError("on the coldest level only lasting splits are left")
+
+    def born_of(self, split: Split) -> NDArray[np.bool_]:
+        """Which codevectors of a split's own level come of it.
+
+        They are its children or, where a level has split more than once, what became of them.
+        """
+        level, above = self.levels[split.level], (split.class_index, split.parent)
+        found = []
+        for node in zip(level.classes.tolist(), level.nodes.tolist(), strict=True):
+            while node != above and node in self._mother:
+                node = self._mother[node]
+            found.append(node == above)
+        return np.array(found)
 
     def parent_of(self, node: int, class_index: int = 0) -> int:
         """The node it was split from."""
@@ -371,16 +391,27 @@ class Family:
         place = {node: i for i, node in enumerate(known)}
         parents = []
         for node in zip(classes.tolist(), nodes.tolist(), strict=True):
-            # Split since: its mother. Split and taken back: the heavier of the two it was.
-            above = node
-            while above not in place and above in self.mother:
+            # Split since: the nearest ancestor that was there. Split and taken back since: the
+            # heaviest of those the nearest ancestor had become.
+            above, there = node, self._there(node, place)
+            while not there and above in self.mother:
                 above = self.mother[above]
-            if above in place:
-                parents.append(place[above])
-            else:
-                twins = [place[child] for child in self.children[node] if child in place]
-                parents.append(max(twins, key=before.weights.item))
+                there = self._there(above, place)
+            parents.append(max(there, key=before.weights.item, default=-1))
         return np.array(parents, dtype=np.int64)
+
+    def _there(self, node: tuple[int, int], place: dict[tuple[int, int], int]) -> list[int]:
+        """Places of a node, or else of all that descend from it, in a level."""
+        if node in place:
+            return [place[node]]
+        found, open_nodes = [], [node]
+        while open_nodes:
+            for child in self.children.get(open_nodes.pop(), ()):
+                if child in place:
+                    found.append(place[child])
+                else:
+                    open_nodes.append(child)
+        return found
 
 
 def _joined(level: Level, groups: list[tuple[int, int]]) -> Level:

@@ -153,7 +153,7 @@ def test_class_of_identical_rows_does_not_disturb_the_others(verb):
     y = np.repeat(["spread", "point"], 300)
     order = rng.permutation(600)
     X, y = X[order], y[order]
-    est = learn(make("classifier"), verb, X, y)
+    est = learn(make("classifier", fine_tune=None), verb, X, y)
     assert est.score(X, y) == 1.0
     np.testing.assert_allclose(est.codevectors_[est.codevector_labels_ == "point"], 10.0)
 
@@ -716,8 +716,8 @@ def test_interrupt_stops_a_long_fit_and_leaves_the_estimator_as_it_was(est, d, f
         est.set_params(**ENDLESS)
     work = []
 
-    def interrupted(kernel, runs, rows, order, classes, weights, begin, end):
-        stop = learn_rows(kernel, runs, rows, order, classes, weights, begin, end)
+    def interrupted(kernel, runs, rows, order, classes, weights, begin, end, roles=None):
+        stop = learn_rows(kernel, runs, rows, order, classes, weights, begin, end, roles)
         work.append((stop - begin) * rows.shape[1] * 9)  # one codevector, and eight for the rest
         if len(work) == 20:
             signal.raise_signal(signal.SIGINT)

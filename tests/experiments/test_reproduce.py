@@ -263,9 +263,9 @@ def equal_k(quick, name, reading):
 def test_distortion_as_annealed(quick, data_folder, name):
     needs(data_folder, name)
     of_largest = list(equal_k(quick, name, "as annealed").values())[-1]
-    ratio, samples = (ratios[len(ratios) // 2] for ratios in of_largest)
-    # Measured 0.66 to 1.03; seeds differ by up to 0.1 on the Gaussians, where K = 19 of ten
-    # groups does not persist. Below 1 ODA is colder than DA (the page says why).
+    ratio, samples = (ratios[(len(ratios) - 1) // 2] for ratios in of_largest)
+    # Measured 0.56 to 1.03; seeds differ by up to 0.3 on the Gaussians, where neither K = 6 nor
+    # K = 19 of ten groups persists. Below 1 ODA is colder than DA (the page says why).
     assert 0.4 < ratio < 1.15
     # Measured 0.004 to 0.02: DA shows all rows some thousand times.
     assert samples < 0.1

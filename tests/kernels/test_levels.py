@@ -13,6 +13,7 @@ from thoroughness import examples
 
 from annealed.divergences import get_divergence
 from annealed.kernels import CompiledKernel
+from annealed.kernels.protocol import MEASURES, TURNS
 from annealed.kernels.reference.level import step_size
 
 # Arithmetic of our own: left out where other versions of the dependencies are tried.
@@ -23,6 +24,7 @@ def level_settings(T, n, **changes):
     base = {
         "T": T, "small_step": 0.01 * T, "a": 1.0, "b": 0.9, "alpha_min": 0.0, "n": float(n),
         "first_axis": 20, "second_axis": 40, "at_least": 10**9, "at_most": 10**9, "patience": 5,
+        "by_roles": True,
     }  # fmt: skip
     return base | changes
 
@@ -35,7 +37,8 @@ def start(kernel, X, K, rng, settings_):
     rho = rng.dirichlet(np.ones(K))
     axis = rng.normal(size=mu.shape)
     axis /= np.linalg.norm(axis, axis=1, keepdims=True)
-    return kernel.begin_level(mu, rho, axis, settings_, low, high)
+    memory = rng.choice([0.0, 1e-3, 1.0], size=K) * X.std() ** 2
+    return kernel.begin_level(mu, rho, axis, memory, settings_, low, high)
 
 
 @pytest.mark.parametrize("name", [*COMPILED, "mahalanobis"])
@@ -47,8 +50,9 @@ def start(kernel, X, K, rng, settings_):
     log_T=st.floats(-4, 4),
     weighted=st.booleans(),
     single=st.booleans(),
+    roles=st.sampled_from([None, True, False]),
 )
-def test_a_level_equals_the_reference(name, seed, K, d, log_T, weighted, single):
+def test_a_level_equals_the_reference(name, seed, K, d, log_T, weighted, single, roles):
     d = max(d, 2) if name == "kullback_leibler" else d
     states = []
     for made in KERNELS:
@@ -62,9 +66,10 @@ def test_a_level_equals_the_reference(name, seed, K, d, log_T, weighted, single)
             X.mean(axis=0, dtype=float), inside.var(axis=0, dtype=float)
         )
         w = rng.choice([0.0, 0.3, 1.0, 2.5], size=150) if weighted else None
+        some = None if roles is None else rng.choice([TURNS, MEASURES, 3], 150).astype(np.uint8)
         kernel = made(divergence)
-        run = start(kernel, X, K, rng, level_settings(T, K))
-        assert kernel.learn([run], X, None, None, w, 0, 150) == 150
+        run = start(kernel, X, K, rng, level_settings(T, K, by_roles=bool(roles)))
+        assert kernel.learn([run], X, None, None, w, 0, 150, some) == 150
         states.append(kernel.read(run))
     mine, printed = states
     scale = np.abs(printed["mu"]).max()
@@ -93,7 +98,9 @@ def test_a_weight_is_worth_that_many_presentations(w):
         kernel = CompiledKernel(get_divergence("squared_euclidean"))
         X = rng.normal(size=(1, d))
         free = np.full(d, -np.inf), np.full(d, np.inf)
-        run = kernel.begin_level(np.zeros((1, d)), np.ones(1), np.ones((1, d)), settings_, *free)
+        run = kernel.begin_level(
+            np.zeros((1, d)), np.ones(1), np.ones((1, d)), np.zeros(1), settings_, *free
+        )
         kernel.learn([run], X, None, None, np.array([w]), 0, 1)
         moved = (run.state()["mu"] / X)[0, 0]  # with one codevector the step is alpha itself
         if alpha is not None:
@@ -109,7 +116,7 @@ def test_a_codevector_without_weight_near_the_sample_does_no_harm():
     for made in KERNELS:
         kernel = made(get_divergence("squared_euclidean"))
         run = kernel.begin_level(
-            mu, np.array([1e-305, 1.0]), np.ones((2, 1)),
+            mu, np.array([1e-305, 1.0]), np.ones((2, 1)), np.zeros(2),
             level_settings(1.0, 2), np.array([-np.inf]), np.array([np.inf]),
         )  # fmt: skip
         kernel.learn([run], np.zeros((5, 1)), None, None, None, 0, 5)
@@ -129,6 +136,7 @@ def test_data_far_from_the_origin_keeps_its_digits():
             X[:6] + offset,
             np.full(6, 1 / 6),
             np.eye(6, 4) + 0.1,
+            np.zeros(6),
             level_settings(0.5, 6),
             *free,
         )
@@ -153,8 +161,9 @@ def test_baseline_and_avx2_builds_agree():
         states = []
         for core in (_core_baseline, _core_avx2):
             run = getattr(core, f"{name}Level")(
-                mu, np.full(7, 1 / 7), np.ones((7, 5)), level_settings(0.5, 7), low, high, None
-            )
+                mu, np.full(7, 1 / 7), np.ones((7, 5)), np.zeros(7), level_settings(0.5, 7), low,
+                high, None,
+            )  # fmt: skip
             core.learn([run], X, None, None, None, 0, 300)
             states.append(run.state())
         np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=1e-9)
@@ -172,9 +181,36 @@ def test_the_look_ahead_kernel_follows_the_printed_rule():
     for made in KERNELS:
         free = np.full(d, -np.inf), np.full(d, np.inf)
         kernel = made(get_divergence("squared_euclidean"))
-        run = kernel.begin_level(X[:K] + 0.1, np.full(K, 1 / K), np.zeros((K, d)), settings_, *free)
+        run = kernel.begin_level(
+            X[:K] + 0.1, np.full(K, 1 / K), np.zeros((K, d)), np.zeros(K), settings_, *free
+        )
         kernel.learn([run], X, None, None, w, 0, len(X))
         states.append(kernel.read(run))
     np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=0, atol=1e-7)
     np.testing.assert_allclose(states[0]["r"] * states[0]["g"], states[1]["r"], atol=1e-10)
     assert states[0]["streak"] == states[1]["streak"]
+
+
+def test_blocks_look_along_the_axes_as_single_samples_do():
+    # From where codevectors stood when a block began: sixteen samples of a thousand ago.
+    rng = np.random.default_rng(0)
+    K, d = 40, 70
+    X = rng.normal(size=(6000, d)) * np.linspace(3.0, 0.3, d)
+    roles = rng.choice([TURNS, MEASURES], len(X)).astype(np.uint8)
+    settings_ = level_settings(60.0, 2000.0, first_axis=1000, second_axis=2000)
+    states = []
+    for made in KERNELS:
+        free = np.full(d, -np.inf), np.full(d, np.inf)
+        kernel = made(get_divergence("squared_euclidean"))
+        axis = np.random.default_rng(1).normal(size=(K, d))
+        axis /= np.linalg.norm(axis, axis=1, keepdims=True)
+        run = kernel.begin_level(X[:K], np.full(K, 1 / K), axis, np.zeros(K), settings_, *free)
+        kernel.learn([run], X, None, None, None, 0, len(X), roles)
+        states.append(kernel.read(run))
+    mine, printed = states
+    for name in ("p", "mass", "spread", "weight", "distortion"):
+        np.testing.assert_allclose(mine[name], printed[name], rtol=1e-6)
+    along = [state["y2"] / state["p"] for state in states]
+    np.testing.assert_allclose(*along, rtol=0.02)
+    turned = [state["axis"] for state in states]
+    assert ((turned[0] * turned[1]).sum(axis=1) > 0.99).all()

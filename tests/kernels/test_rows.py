@@ -15,7 +15,7 @@ FREE = np.full(D, -np.inf), np.full(D, np.inf)
 STEPS = {"a": 1.0, "b": 0.9, "alpha_min": 0.0, "n": 1.0}
 LEVEL = STEPS | {
     "T": 1.0, "small_step": 0.0, "first_axis": 0, "second_axis": 0, "at_least": 10**9,
-    "at_most": 10**9, "patience": 5,
+    "at_most": 10**9, "patience": 5, "by_roles": True,
 }  # fmt: skip
 SOFT = {
     "rate": 0.05, "batch": 1, "temperatures": False, "relevances": False, "T": 1.0, "recent": 0.0,
@@ -29,7 +29,7 @@ def warm_up(kernel):
 
 def level(kernel):
     axis = np.eye(K, D) + 0.1
-    run = kernel.begin_level(X[:K], np.full(K, 1 / K), axis, LEVEL, *FREE)
+    run = kernel.begin_level(X[:K], np.full(K, 1 / K), axis, np.zeros(K), LEVEL, *FREE)
     return run, lambda *rows: kernel.learn([run, run], *rows)
 
 

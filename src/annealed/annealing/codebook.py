@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence
+from annealed.kernels import kernel_for
 from annealed.stored import Indices, Matrix, State, Vector, one_length, one_width
 
 Nodes = NDArray[np.int64]
@@ -24,20 +25,24 @@ class Codebook:
     mu : (K, d), the codevectors
     rho : (K,), their weights, summing to one
     axis : (K, d), unit vectors along which each would split
+    memory : (K,), the length of the sum of p y (x - mu) that each axis rests on
     before : (K, d), the axis it was before it last turned (zero: none)
     critical : (K,), the temperature below which each is unstable (nan before it is measured)
     error : (K,), the standard error of ``critical``
     mass : (K,), the association mass ``critical`` rests on
+    distortion : (K,), the mean divergence of its samples from it (nan before it is measured)
     node : (K,), the place of each in the tree of splits
     """
 
     mu: Matrix
     rho: Vector
     axis: Matrix
+    memory: Vector
     before: Matrix
     critical: Vector
     error: Vector
     mass: Vector
+    distortion: Vector
     node: Indices
 
     @classmethod
@@ -55,7 +60,7 @@ class Codebook:
         return Codebook(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
-def single(mu: Array, axis: Array) -> Codebook:
+def single(mu: Array, axis: Array, memory: float = 0.0, distortion: float = np.nan) -> Codebook:
     """One codevector, the root of the tree."""
     one, unknown = np.ones(1), np.full(1, np.nan)
     norm = np.sqrt((axis**2).sum())
@@ -64,10 +69,12 @@ def single(mu: Array, axis: Array) -> Codebook:
         mu=mu[None, :],
         rho=one,
         axis=axis[None, :],
+        memory=np.full(1, memory),
         before=np.zeros((1, len(mu))),
         critical=unknown,
         error=unknown,
         mass=np.zeros(1),
+        distortion=np.full(1, distortion),
         node=np.zeros(1, dtype=np.int64),
     )
 
@@ -75,7 +82,8 @@ def single(mu: Array, axis: Array) -> Codebook:
 def bare(mu: Array, rho: Array, node: Nodes) -> Codebook:
     """Codevectors of which nothing but position, weight and place in the tree is known."""
     unknown, nowhere = np.full(len(mu), np.nan), np.zeros_like(mu)
-    return Codebook(mu, rho, nowhere, nowhere, unknown, unknown, np.zeros(len(mu)), node)
+    none = np.zeros(len(mu))
+    return Codebook(mu, rho, nowhere, none, nowhere, unknown, unknown, none, unknown, node)
 
 
 def prune(book: Codebook, epsilon_r: float) -> Codebook:
@@ -118,8 +126,46 @@ def pooled(book: Codebook, first: Nodes, second: Nodes, divergence: BregmanDiver
     joined = book.take(np.flatnonzero(rest))
     place = (np.cumsum(rest) - 1)[kept]
     joined.mu[place], joined.rho[place], joined.mass[place] = mu, rho, mass
+    joined.distortion[place] = (share * book.distortion[pair]).sum(axis=1)
     joined.critical[place], joined.error[place] = np.where(mass > 0, critical, np.nan), error
     return joined
+
+
+def reduced(book: Codebook, K: int, divergence: BregmanDivergence) -> Codebook:
+    """K codevectors: pairs are joined, each time the one whose joining costs least distortion.
+
+    Of the joined ones no more is known than where they are and how heavy.
+    """
+    kernel, mu, rho = kernel_for(divergence), book.mu.copy(), book.rho.copy()
+    rest = np.ones(len(book), dtype=bool)
+
+    def cost(i: Nodes) -> Array:
+        """Distortion it costs to join these with each of the others; infinite with itself."""
+        distance = kernel.divergences(mu[i], mu) + kernel.divergences(mu, mu[i]).T
+        weight = rho[i, None] * rho / np.maximum(rho[i, None] + rho, 1e-300)
+        joining = np.where(rest, weight * distance, np.inf)
+        joining[np.arange(len(i)), i] = np.inf
+        return joining
+
+    costs = cost(np.arange(len(book)))
+    for _ in range(len(book) - K):
+        i, j = np.unravel_index(costs.argmin(), costs.shape)
+        kept, gone = (i, j) if rho[i] >= rho[j] else (j, i)
+        total = rho[kept] + rho[gone]
+        mu[kept], rho[kept] = (rho[kept] * mu[kept] + rho[gone] * mu[gone]) / total, total
+        rest[gone] = False
+        costs[gone], costs[:, gone] = np.inf, np.inf
+        costs[kept] = costs[:, kept] = cost(np.array([kept]))[0]
+    places = np.flatnonzero(rest)
+    kept_book, unknown = book.take(places), np.full(len(places), np.nan)
+    return replace(
+        kept_book,
+        mu=mu[places],
+        rho=rho[places],
+        critical=unknown,
+        error=unknown,
+        mass=np.zeros(len(places)),
+    )
 
 
 def split(
@@ -152,6 +198,7 @@ def split(
     children = replace(
         children,
         axis=np.repeat(axis, 2, axis=0),
+        memory=np.zeros(len(children)),
         critical=np.full(len(children), np.nan),
         error=np.full(len(children), np.nan),
         mass=np.zeros(len(children)),

@@ -87,21 +87,29 @@ def judge_persistence(
 
     ``anneal`` is what the path itself was annealed by: plateaus are compared like with like.
     """
-    plateau = path.persistence()
-    most = max(min(schedule.K_max, samples // 2), 2)  # a cluster is more than one sample
-    noticeable = np.flatnonzero(plateau[1:most] >= 0.5 * LEAST_EXCESS) + 2
+    plateau = plateaus(path)
+    most = max(samples // 2, 2)  # a cluster is more than one sample
+    noticeable = np.flatnonzero(plateau[1:most] >= LEAST_EXCESS) + 2  # no bar is lower
+    # A level at most doubles K, so a path that ends before K_max has come beyond half of it.
     K_max = min(max(20, 3 * int(noticeable.max(initial=1))), most)
     # Like with like: on a longer path more of the splits that chance made have been taken back.
-    plateau = path.until(K_max).persistence()
+    plateau = plateaus(path.until(K_max))
+    if not (plateau[1:] > LEAST_EXCESS).any():
+        unknown = np.full(len(plateau), np.nan)
+        margin = LEAST_EXCESS - float(plateau[1:].max(initial=0.0))
+        return Persistence(1, margin, plateau, unknown, np.full(len(plateau), LEAST_EXCESS))
     rng = np.random.default_rng(seed)
     brief = replace(schedule, T_max=None, T_min=None, K_max=K_max, wanted=None, paper=False)
     expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), -np.inf)
     for kind in ("gaussian", "box"):
-        runs = [
-            anneal(_surrogate(kind, covariance, samples, rng), brief, rng).persistence()
-            for _ in range(SURROGATES)
-        ]
-        mean, bar = _bar(runs, len(plateau))
+        runs: list[Array] = []
+        while len(runs) < SURROGATES:
+            for _ in range(SURROGATES // 2):
+                surrogate = _surrogate(kind, covariance, samples, rng)
+                runs.append(plateaus(anneal(surrogate, brief, rng)))
+            mean, bar = _bar(runs, len(plateau))
+            if (plateau > 2 * bar).any():  # half of them say it clearly enough
+                break
         expected, required = np.fmax(expected, mean), np.maximum(required, bar)
         if not (plateau > required).any():  # no other kind can let a K through again
             break
@@ -110,6 +118,25 @@ def judge_persistence(
     n_clusters = best + 1 if excess[best] > 0 else 1
     margin = abs(float(excess[best]))
     return Persistence(n_clusters, margin, plateau, expected, required)
+
+
+def plateaus(path: AnnealingPath) -> Array:
+    """`AnnealingPath.persistence`, none beginning long before there is a level with so many.
+
+    Splits that are noticed late count from their critical temperatures on. Of noise in many
+    dimensions a few are noticed long after they became possible, and all the others at once: no
+    level bears out the stretch between them. A K begins at most a level before the first that has
+    as many codevectors.
+    """
+    if len(path) < 2:
+        return path.persistence()
+    edges = np.concatenate([[0.0], -np.cumsum(path.persistence())])
+    log_T = np.log(path.temperatures)
+    reached = np.searchsorted(np.maximum.accumulate(path.n_codevectors), np.arange(1, len(edges)))
+    hottest = max([path.temperatures[0], *(T for _, T in path.ordered_splits[:1])])
+    begin = log_T[np.maximum(reached - 1, 0)] - np.log(hottest)  # the first edge stands at 0
+    begin[0] = 0.0
+    return np.asarray(np.maximum(np.minimum(edges[:-1], begin) - edges[1:], 0.0))
 
 
 def _bar(runs: list[Array], length: int) -> tuple[Array, Array]:

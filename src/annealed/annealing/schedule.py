@@ -7,8 +7,10 @@ from typing import Annotated
 
 from annealed.stored import Amount, Count, Positive, Rule
 
-# T_max = "auto" is this many units of temperature, U = trace(H C), where one codevector is stable
-# for certain, and T_min = "auto" this share of T_max. The paper's are multiples of Delta_S d.
+# T_max = "auto" is this much above an estimate of T_c = lambda_max(H C) that errs upwards, and at
+# most so many units of temperature, U = trace(H C), where one codevector is stable for certain.
+# T_min = "auto" is a share of the latter. The paper's are multiples of Delta_S d.
+ABOVE_FIRST_SPLIT = 1.05
 HOTTEST = 1.25
 COLDEST = 4e-4
 PAPER_HOTTEST, PAPER_COLDEST = 100.0, 0.001
@@ -31,7 +33,7 @@ class Schedule:
     K_max: Positive = 100
     K_per_class: Count = 0  # K_max is at least this many for every class
     wanted: Positive | None = None  # go on, below T_min if need be, until there are this many
-    growth: Positive = 2  # and on, to this many times as many
+    growth: Positive = 1  # and on, to this many times as many
     epsilon_c: float = 0.01
     epsilon_n: float = 0.1
     epsilon_r: float = 1e-7
@@ -39,25 +41,32 @@ class Schedule:
     alpha: tuple[float, float] = (1.0, 0.9)
     alpha_min: Amount = 0.0
     samples_per_codevector: Count = 100
+    # Whether every cluster is to be found, also where many appear at one temperature: then levels
+    # near a transition are longer in many dimensions, and T is held while something is overdue.
+    thorough: bool = True
     patience: Positive = 5
     paper: bool = False
     splitting: bool = True
 
     @property
-    def room(self) -> int:
-        """How many codevectors to grow to.
+    def looks_along_axes(self) -> bool:
+        """Whether codevectors split by the variance along their axes, in units without scale."""
+        return self.split == "variance" and not self.paper
 
-        Structure is sometimes noticed late, so a ladder that looks for K codevectors goes on to
-        more; the splits are then put in order of their critical temperatures.
+    @property
+    def room(self) -> int:
+        """The most codevectors there may be on the way.
+
+        Where clusters appear all at once some of them are there twice at first, so on the way to a
+        given K there is room for more, whatever K_max.
         """
         if self.wanted is None:
             return self.K_max
-        return min(self.K_max, self.growth * self.wanted + 4)
+        return max(2 * self.wanted + 4, min(self.K_max, self.growth * self.wanted))
 
-    def towards(self, K: int, growth: int = 2) -> Schedule:
-        """The same on the way to a given number of codevectors, for which K_max makes room."""
-        K_max = self.K_max if K <= self.K_max else 2 * K + 4
-        return replace(self, wanted=K, growth=growth, K_max=K_max)
+    def towards(self, K: int, growth: int = 1) -> Schedule:
+        """The same on the way to a given number of codevectors."""
+        return replace(self, wanted=K, growth=growth)
 
 
 def in_paper_units(schedule: Schedule, scale: float) -> Schedule:

@@ -228,7 +228,7 @@ class BatchAnnealer:
         return replace(second, mu=mu, rho=rho / rho.sum()), s
 
     def _grow(self, book: Codebook, T: float, data: _Data) -> Codebook | None:
-        """Split whatever is unstable at T until nothing is; None if that exceeds K_max."""
+        """Split whatever is unstable at T until nothing is; None if there is no room for it."""
         room = self.schedule.room
         settled: set[int] = set()  # nodes whose two sides came together again
         confirmed = False
@@ -247,7 +247,7 @@ class BatchAnnealer:
                 confirmed = True
                 continue
             confirmed = False
-            if len(book) + len(unstable) > self.schedule.K_max:
+            if len(book) + len(unstable) > room:
                 self.end_temperature = min(
                     float(book.critical[unstable].max()), self.levels[-1].temperature
                 )

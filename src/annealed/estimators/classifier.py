@@ -464,6 +464,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             learner.learn(rows, index, weights, begin, len(rows), settings)
         self._warn_of_caps(learner.annealer, before)
 
+    def _checked_schedule(self) -> tuple[BregmanDivergence, Schedule]:
+        divergence, schedule = super()._checked_schedule()
+        # What counts is which class is where, not that each cluster is found when it appears.
+        return divergence, replace(schedule, thorough=False)
+
     def _check_classes(self, schedule: Schedule, classes: Labels) -> None:
         """Raise ValueError if K_max, priors or class weights do not fit the classes."""
         if len(classes) > schedule.K_max and not schedule.K_per_class:

@@ -42,11 +42,12 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         One of "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito",
         "logistic"; or `Mahalanobis(matrix)`; or a `BregmanDivergence` of your own.
     K_max : int, default=100
-        The most codevectors a level may have; the path ends before it would have more. A larger
-        ``n_clusters`` raises it to what the search for that many takes, twice as many.
+        The most codevectors a level may have; the path ends before it would have more. It does not
+        stand in the way of a given ``n_clusters``.
     T_max, T_min : "auto" or float, default="auto"
-        Temperatures to start and end at. "auto" takes 1.25 trace(H C), above which one codevector
-        is stable for certain, and 4e-4 of that (H the Hessian of phi, C the covariance).
+        Temperatures to start and end at. "auto" starts just above an estimate of the largest
+        eigenvalue of H C, where one codevector becomes unstable (H the Hessian of phi, C the
+        covariance), and ends at 5e-4 of their sum.
     gamma : float in (0, 1), default=0.9
         Cooling factor, T_{k+1} = gamma T_k.
     split : "variance" or "perturb", default="variance"
@@ -338,7 +339,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         if isinstance(self.n_clusters, str) or self.n_clusters is None:
             return divergence, schedule
         # A polish chooses among the cuts of the tree, so it wants a deeper one (docs/notation.md).
-        return divergence, schedule.towards(int(self.n_clusters), 10 if self.polish else 2)
+        return divergence, schedule.towards(int(self.n_clusters), 10 if self.polish else 1)
 
     def _warn_of_too_few(self, schedule: Schedule) -> None:
         if not self._learner.annealer.finished:

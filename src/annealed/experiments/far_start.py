@@ -11,6 +11,7 @@ from typing import Any
 from annealed.annealing import codebook
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.class_annealer import ClassAnnealer
+from annealed.annealing.first_split import FirstSplit
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators import ODAClassifier
@@ -24,9 +25,11 @@ class Misplaced(ClassAnnealer):
         super().__init__(d, divergence, warm_up)
         self.place = place
 
-    def enter(self, rung: int, T: float, schedule: Schedule) -> None:
+    def enter(
+        self, rung: int, T: float, schedule: Schedule, first_split: FirstSplit | None = None
+    ) -> None:
         """Leave the warm-up, then move the one codevector away."""
-        super().enter(rung, T, schedule)
+        super().enter(rung, T, schedule, first_split)
         self.begin(codebook.single(self.place, self.mean - self.place), rung, T, schedule)
 
 

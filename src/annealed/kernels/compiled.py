@@ -25,6 +25,7 @@ from annealed.kernels.protocol import (
     Integers,
     Kernel,
     LevelRun,
+    Roles,
     Rows,
     Run,
     RunSettings,
@@ -119,12 +120,25 @@ class CompiledKernel(Kernel):
         return _warm_up(d, at_least, self.divergence.matrix)
 
     def begin_level(
-        self, mu: Array, rho: Array, axis: Array, settings: RunSettings, low: Array, high: Array
+        self,
+        mu: Array,
+        rho: Array,
+        axis: Array,
+        memory: Array,
+        settings: RunSettings,
+        low: Array,
+        high: Array,
     ) -> LevelRun:
         return self._compiled.level(
-            self._embed(mu), np.ascontiguousarray(rho, dtype=float), self._embed(axis), settings,
-            low, high, self.divergence.matrix,
-        )  # fmt: skip
+            self._embed(mu),
+            np.ascontiguousarray(rho, dtype=float),
+            self._embed(axis),
+            np.ascontiguousarray(memory, dtype=float),
+            settings,
+            low,
+            high,
+            self.divergence.matrix,
+        )
 
     def begin_soft_lvq(
         self,
@@ -165,8 +179,9 @@ class CompiledKernel(Kernel):
         weights: Array | None,
         begin: int,
         end: int,
+        roles: Roles | None = None,
     ) -> int:
-        return _learn(runs, X, order, classes, weights, begin, end)
+        return _learn(runs, X, order, classes, weights, begin, end, roles)
 
     def read(self, run: Run) -> State:
         state = run.read()

@@ -21,6 +21,9 @@ from annealed.divergences import Array, BregmanDivergence
 Rows = NDArray[Any]  # float32 or float64
 Integers = NDArray[np.int64]
 ClassIndices = NDArray[np.int32]
+# What a row does for the split axes, see `Kernel.learn`.
+Roles = NDArray[np.uint8]
+TURNS, MEASURES = 1, 2
 RunSettings = dict[str, Any]
 State = dict[str, Any]
 # What a sample must be for a run to take it as it comes; only a kernel looks into it.
@@ -151,10 +154,18 @@ class Kernel(Protocol):
         ...
 
     def begin_level(
-        self, mu: Array, rho: Array, axis: Array, settings: RunSettings, low: Array, high: Array
+        self,
+        mu: Array,
+        rho: Array,
+        axis: Array,
+        memory: Array,
+        settings: RunSettings,
+        low: Array,
+        high: Array,
     ) -> LevelRun:
         """A level from codevectors, their weights and their split axes.
 
+        ``memory`` is the length of the sum of p y (x - mu) that each axis rests on already.
         ``settings`` are those of LevelSettings (cpp/level.hpp) and "n", the presentations the
         codevectors are taken to have had.
         """
@@ -204,10 +215,13 @@ class Kernel(Protocol):
         weights: Array | None,
         begin: int,
         end: int,
+        roles: Roles | None = None,
     ) -> int:
         """Present rows begin..end until one completes its class's run; how far it came.
 
-        There is one run for each class.
+        There is one run for each class. ``roles`` says of every row whether it turns split axes
+        (TURNS), measures the variance along them (MEASURES) or does both, which is for rows that
+        come only once.
         """
         ...
 

@@ -239,7 +239,7 @@ class BifurcationDisplay:
         """T, height and size of a dot where a codevector stood when it became unstable."""
         level = self.path[split.level]
         T = max(T, level.temperature)  # an estimate may come out colder than the split it is of
-        children = (level.classes == split.class_index) & np.isin(level.nodes, split.children)
+        children = self.path.born_of(split)
         size = 1.5 + 0.8 * self._width(level.weights[children].sum())
         i = int(level.parents[children][0])
         return T, follow_up(self.path, self.positions, split.level - 1, i, T), size

@@ -132,7 +132,7 @@ def _draw_lines(view: _View, branches: list[Any]) -> list[str]:
 def _dot(view: _View, split: Any, T: float) -> str:
     level = view.path[split.level]
     T = max(T, level.temperature)
-    children = (level.classes == split.class_index) & np.isin(level.nodes, split.children)
+    children = view.path.born_of(split)
     i = int(level.parents[children][0])
     y = view.y(follow_up(view.path, view.positions, split.level - 1, i, T))
     radius = 1.2 + 1.8 * float(np.sqrt(level.weights[children].sum()))

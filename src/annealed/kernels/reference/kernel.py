@@ -9,10 +9,13 @@ import numpy as np
 
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels.protocol import (
+    MEASURES,
+    TURNS,
     ClassIndices,
     Integers,
     Kernel,
     LevelRun,
+    Roles,
     Rows,
     Run,
     RunSettings,
@@ -30,6 +33,8 @@ from annealed.kernels.reference.level import WarmUp, presented
 from annealed.kernels.reference.online import Level
 from annealed.kernels.reference.soft_lvq import SoftLVQ
 from annealed.kernels.reference.winner import Winner
+
+BOTH = TURNS | MEASURES
 
 
 class ReferenceKernel(Kernel):
@@ -49,9 +54,16 @@ class ReferenceKernel(Kernel):
         return WarmUp(d, at_least, self.divergence.matrix)
 
     def begin_level(
-        self, mu: Array, rho: Array, axis: Array, settings: RunSettings, low: Array, high: Array
+        self,
+        mu: Array,
+        rho: Array,
+        axis: Array,
+        memory: Array,
+        settings: RunSettings,
+        low: Array,
+        high: Array,
     ) -> Level:
-        return Level(self.divergence, mu, rho, axis, settings, low, high)
+        return Level(self.divergence, mu, rho, axis, memory, settings, low, high)
 
     def begin_soft_lvq(
         self,
@@ -83,12 +95,14 @@ class ReferenceKernel(Kernel):
         weights: Array | None,
         begin: int,
         end: int,
+        roles: Roles | None = None,
     ) -> int:
         own = [_own(run) for run in runs]
         for k, x, c, w in presented(X, order, classes, weights, begin, end):
             run = own[c]
             run.seen += w
-            run.step(x, w)
+            role = BOTH if roles is None else int(roles[k if order is None else order[k]])
+            run.step(x, w, role)
             if run.done:
                 return k + 1
         return end

@@ -55,16 +55,25 @@ def step_size(settings: RunSettings, n: float, w: float) -> float:
 
 
 class WarmUp:
-    """Mean and per-feature variance of a class before its first level (Welford, weighted)."""
+    """Mean and per-feature variance of a class before its first level (Welford, weighted).
+
+    And trace(C^2), a bound of the largest eigenvalue: E <a, b>^2 for a, b the differences of two
+    samples each, divided by sqrt(2).
+    """
 
     def __init__(self, d: int, at_least: int, matrix: Array | None) -> None:
         self.at_least, self.matrix = at_least, matrix
         self.count, self.seen, self.done = 0, 0.0, False
         self.mean, self.squares, self.last = np.zeros(d), np.zeros(d), np.zeros(d)
         self.lowest, self.highest = np.full(d, np.inf), np.full(d, -np.inf)
+        self.difference, self.crossed = np.zeros(d), 0.0
 
-    def step(self, x: Array, w: float) -> None:
+    def step(self, x: Array, w: float, role: int) -> None:
         x = x if self.matrix is None else x @ self.matrix
+        if self.count % 4 == 1:
+            self.difference = x - self.last
+        if self.count % 4 == 3:
+            self.crossed += float(self.difference @ (x - self.last)) ** 2
         before = x - self.mean
         self.mean += w / self.seen * before
         self.squares += w * before * (x - self.mean)
@@ -73,8 +82,8 @@ class WarmUp:
         self.count += 1
         self.done = self.count >= self.at_least
 
-    _arrays = ("mean", "squares", "last", "lowest", "highest")
-    _numbers = ("seen", "count", "done")
+    _arrays = ("mean", "squares", "last", "lowest", "highest", "difference")
+    _numbers = ("crossed", "seen", "count", "done")
 
     def state(self) -> State:
         state: State = {name: getattr(self, name).copy() for name in self._arrays}

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from annealed.divergences import Array, BregmanDivergence
-from annealed.kernels.protocol import RunSettings, SampleFormat, State
+from annealed.kernels.protocol import MEASURES, TURNS, RunSettings, SampleFormat, State
 from annealed.kernels.reference.level import step_size
 
 # Associations below this count as nothing in the sums of a level.
-LEAST_ASSOCIATION = 1e-9
+LEAST_ASSOCIATION = 1e-7
+# Times an axis turns before it is measured along, a step of power iteration each.
+TURNS_OF_A_LEVEL = 3
 
 
 class Level:
@@ -23,6 +25,7 @@ class Level:
         mu: Array,
         rho: Array,
         axis: Array,
+        memory: Array,
         settings: RunSettings,
         low: Array,
         high: Array,
@@ -34,21 +37,35 @@ class Level:
         self.u = np.zeros_like(self.mu)
         self.n, self.seen = settings["n"], 0.0
         self.count, self.streak, self.done = 0, 0, False
+        self.turned = self.axis * memory[:, None]
         self._clear_sums()
 
     def _clear_sums(self) -> None:
         K = len(self.mu)
         self.p, self.p2 = np.zeros(K), np.zeros(K)
         self.y, self.y2, self.y4 = np.zeros(K), np.zeros(K), np.zeros(K)
-        self.turned = np.zeros_like(self.mu)
+        self.mass, self.spread = np.zeros(K), np.zeros(K)
         self.weight = self.distortion = self.entropy = 0.0
 
-    def step(self, x: Array, w: float) -> None:
-        settings, T = self.settings, self.settings["T"]
-        if self.count == settings["first_axis"]:
+    def _steer(self) -> None:
+        """Turn the axes when their time has come."""
+        since = self.count - self.settings["first_axis"]
+        if since < 0:
+            return
+        if since == 0:
             self._aim()
-        if self.count == settings["second_axis"]:
+        stretch = self.settings["second_axis"] - self.settings["first_axis"]
+        if 0 < since < stretch and since % max(stretch // TURNS_OF_A_LEVEL, 1) == 0:
             self._turn()
+        if since == stretch:
+            self._turn()
+            self._clear_sums()
+
+    def step(self, x: Array, w: float, role: int) -> None:
+        settings, T = self.settings, self.settings["T"]
+        if not settings["by_roles"]:
+            role = TURNS | MEASURES
+        self._steer()
         alpha = step_size(settings, self.n, w)
         self.n += w
 
@@ -58,7 +75,7 @@ class Level:
         p = np.exp(exponent - exponent.max())
         p /= p.sum()
         if self.count >= settings["first_axis"]:
-            self._observe(x, p, d, w)
+            self._observe(x, p, d, w, role)
 
         self.rho += alpha * (p - self.rho)
         self.sigma += alpha * (x * p[:, None] - self.sigma)
@@ -73,21 +90,26 @@ class Level:
             self.count >= settings["at_least"] and self.streak >= settings["patience"]
         ) or self.count >= settings["at_most"]
 
-    def _observe(self, x: Array, p: Array, d: Array, w: float) -> None:
+    def _observe(self, x: Array, p: Array, d: Array, w: float, role: int) -> None:
         p = np.where(p > LEAST_ASSOCIATION, p, 0.0)
         difference = x - self.mu
         y = (self.u * difference).sum(axis=1)
-        self.turned += (w * p * y)[:, None] * difference
+        if role & TURNS:
+            self.turned += (w * p * y)[:, None] * difference
         if self.count < self.settings["second_axis"]:
+            return
+        self.mass += w * p
+        self.spread += w * p * d
+        self.weight += w
+        self.distortion += w * float(p @ d)
+        self.entropy -= w * float(p @ np.log(np.where(p > 0, p, 1.0)))
+        if not role & MEASURES:
             return
         self.p += w * p
         self.p2 += (w * p) ** 2
         self.y += w * p * y
         self.y2 += w * p * y**2
         self.y4 += w * p * y**4
-        self.weight += w
-        self.distortion += w * float(p @ d)
-        self.entropy -= w * float(p @ np.log(np.where(p > 0, p, 1.0)))
 
     def _aim(self) -> None:
         """u = H a / sqrt(<a, H a>): the variance of <u, x - mu> is the critical temperature."""
@@ -99,10 +121,9 @@ class Level:
         norm = np.sqrt((self.turned**2).sum(axis=1))
         seen = norm > 0
         self.axis[seen] = self.turned[seen] / norm[seen, None]
-        self._clear_sums()
         self._aim()
 
-    _arrays = ("mu", "axis", "u", "p", "p2", "y", "y2", "y4", "turned")
+    _arrays = ("mu", "axis", "u", "p", "p2", "y", "y2", "y4", "mass", "spread", "turned")
     _numbers = ("n", "seen", "count", "streak", "done", "weight", "distortion", "entropy")
 
     def state(self) -> State:

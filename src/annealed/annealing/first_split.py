@@ -1,0 +1,105 @@
+"""Where the first split of a class will be, foretold from rows at hand.
+
+T_c is the largest eigenvalue of H C (docs/notation.md). The trace of H C, which needs no rows,
+bounds it from above, but in d dimensions by up to a factor d: dozens of levels of nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from annealed.divergences import Array, BregmanDivergence
+
+# Steps of power iteration with memory. The largest eigenvalue comes out to a part in a hundred.
+LANCZOS_STEPS = 30
+# Features up to which the Hessian of a divergence with cross terms is written out.
+MOST_CROSS_TERMS = 500
+
+
+class FirstSplit(NamedTuple):
+    """What rows tell of the first split of their class."""
+
+    temperature: float  # an estimate of T_c that errs upwards
+    distortion: float  # of one codevector at the mean, to second order
+    axis: Array | None  # along which it will split; None where nothing is known
+    memory: float  # the length of the sum of p y (x - mu) that the axis rests on
+
+
+def foretell(
+    divergence: BregmanDivergence, mean: Array, rows: Array, weights: Array | None, turning: Array
+) -> FirstSplit | None:
+    """Estimate T_c and the axis from rows of a class; None where the divergence does not say.
+
+    The largest eigenvalue of a sample errs upwards. The axis is that of the rows that are
+    ``turning`` axes, so that the others measure it without bias.
+    """
+    root = _hessian_root(divergence, mean)
+    if root is None:
+        return None
+    w = np.ones(len(rows)) if weights is None else weights
+    Z = rows - w @ rows / w.sum()
+    Z = np.asarray(Z * root if root.ndim == 1 else Z @ root)
+    if not Z.any():
+        return None
+    temperature = _rounded_up(largest_eigenvector(Z, w)[0])
+    distortion = float(0.5 * w @ (Z**2).sum(axis=1) / w.sum())
+    if not Z[turning].any():
+        return FirstSplit(temperature, distortion, None, 0.0)
+    value, axis = largest_eigenvector(Z[turning], w[turning])
+    axis = np.asarray(axis / root if root.ndim == 1 else np.linalg.solve(root.T, axis))
+    # The sum of w y (x - mu) is sum w C H a/sqrt(<a, H a>), and here <a, H a> = 1.
+    memory = w[turning].sum() * value * np.sqrt((axis**2).sum())
+    return FirstSplit(temperature, distortion, axis, float(memory))
+
+
+def largest_eigenvector(Z: Array, w: Array) -> tuple[float, Array]:
+    """The largest eigenvalue of sum w z z' / sum w and its eigenvector, Z with a row for each z.
+
+    By Lanczos steps, each new direction made orthogonal to all before.
+    """
+    w = w / w.sum()
+    unit = 2.0 ** math.frexp(float(np.abs(Z).max()))[1]  # squares of very large numbers overflow
+    Z = Z / unit
+    direction = Z[int((w * (Z**2).sum(axis=1)).argmax())]
+    scale = 0.0
+    basis: list[Array] = []
+    for _ in range(min(LANCZOS_STEPS, *Z.shape)):
+        length = np.sqrt((direction**2).sum())
+        if not length > 1e-10 * scale:
+            break
+        basis.append(direction / length)
+        direction = Z.T @ (w * (Z @ basis[-1]))
+        if len(basis) == 1:
+            scale = float(np.sqrt((direction**2).sum()))
+        Q = np.array(basis)
+        for _ in range(2):
+            direction = direction - Q.T @ (Q @ direction)
+    projected = Z @ np.array(basis).T
+    values, vectors = np.linalg.eigh((projected * w[:, None]).T @ projected)
+    return float(values[-1]) * unit**2, np.asarray(vectors[:, -1] @ np.array(basis))
+
+
+def _rounded_up(value: float) -> float:
+    """The next number of ten binary digits, so that rounding does not move the whole ladder."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(math.ceil(mantissa * 1024) / 1024, exponent)
+
+
+def _hessian_root(divergence: BregmanDivergence, mean: Array) -> Array | None:
+    """L with H(mean) = L L', as a vector where H is diagonal; None where that is too much work."""
+    if divergence.matrix is not None:
+        return np.asarray(np.sqrt(2) * divergence.matrix)
+    inside = np.clip(mean, *divergence.bounds(mean))
+    if divergence.separable:
+        return np.asarray(np.sqrt(divergence.hessian_diagonal(inside[None, :])[0]))
+    if len(mean) > MOST_CROSS_TERMS:
+        return None
+    axes = np.eye(len(mean))
+    H = divergence.hessian_product(np.broadcast_to(inside, axes.shape).copy(), axes)
+    try:
+        return np.asarray(np.linalg.cholesky((H + H.T) / 2), dtype=float)
+    except np.linalg.LinAlgError:  # by finite differences it may fail to be positive
+        return None

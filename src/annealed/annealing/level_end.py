@@ -1,0 +1,168 @@
+"""What follows a level: another round at its temperature, the next one down, or the end."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.annealing import codebook
+from annealed.annealing.class_annealer import CLOSING, SETTLING, ClassAnnealer, ClassLevel
+from annealed.annealing.schedule import COLDEST_TO_GROW
+
+if TYPE_CHECKING:
+    from annealed.annealing.annealer import Annealer
+
+Integers = NDArray[np.int64]
+
+# T is held for this share of the codevectors or more: fewer will find their place on the next
+# level, and a round costs samples for all.
+WORTH_HOLDING = 0.05
+# A ladder to a given K grows so many times as many where more than K are asked for.
+GROWN_PAST = 1.5
+# And ends when associations are hard, H(Q|X) at most this many nats; each of its last levels has
+# this share of the temperature of the one before.
+HARD = 0.05
+CLOSING_SHARE = 1 / 3
+
+
+def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
+    """Close the level that a class has converged on, and begin what follows."""
+    schedule, rung = annealer.schedule, state.rung
+    assert rung is not None
+    if state.run.count >= state.run_settings["at_most"]:
+        annealer.unconverged.append((state.temperature, int(state.run.count)))
+    level, together = state.close(schedule)
+    K = len(level.book)
+    others = sum(other.size(rung) for other in annealer.classes if other is not state)
+    if others + K > annealer.K_max:
+        annealer.end_ladder(rung - 1, state.temperature)
+        return
+    overdue = _overdue(annealer, state, level, together, others)
+    if len(overdue):
+        T = annealer.temperature(rung)
+        state.held = K
+        state.begin(state.divided(level.book, overdue, rung, T), rung, T, schedule)
+        return
+    T = annealer.temperature(rung + 1)
+    unstable = state.unstable(level.book, T, T, schedule)
+    if _has_grown(annealer, state, level, unstable):
+        _close_given_K(annealer, state, level, unstable)
+        return
+    state.levels[rung] = level
+    if rung >= annealer.last_rung and _still_to_grow(annealer, level):
+        annealer.last_rung = rung + 1
+    allowed = _allowed(annealer, unstable, others + K)
+    full = schedule.wanted is not None and K >= schedule.room
+    if rung >= annealer.last_rung or full or len(allowed) < min(len(unstable), 1):
+        _end_here(annealer, state, level, unstable)
+    else:
+        state.held = state.fixed = 0
+        state.begin(state.divided(level.book, allowed, rung + 1, T), rung + 1, T, schedule)
+
+
+def _overdue(
+    annealer: Annealer, state: ClassAnnealer, level: ClassLevel, together: set[int], others: int
+) -> Integers:
+    """What is unstable at this temperature and should have split on the level before.
+
+    Where clusters are many and dimensions too, all of them want to appear at nearly one
+    temperature: the halves of an unstable codevector are more unstable than it was. Cooling on
+    after one split would leave them behind, so T is held. What has just come together again is
+    left alone.
+    """
+    schedule, T, K = annealer.schedule, state.temperature, len(level.book)
+    fresh = K > state.held and state.rung != state.first_rung  # where there is one codevector
+    thorough = schedule.thorough and schedule.looks_along_axes
+    if not thorough or state.fixed or not fresh:
+        return np.empty(0, dtype=np.int64)
+    # The largest of K standard errors that chance makes is about sqrt(2 log K).
+    errors = max(math.sqrt(2 * math.log(K)), 1.0)
+    overdue = state.unstable(level.book, T, T / schedule.gamma, schedule, errors)
+    again = np.isin(level.book.node[overdue], list(together))
+    overdue = _allowed(annealer, overdue[~again], others + K)
+    return overdue if len(overdue) >= WORTH_HOLDING * K else overdue[:0]
+
+
+def _allowed(annealer: Annealer, unstable: Integers, K: int) -> Integers:
+    """Which of the unstable codevectors may split, hottest first, when there are K.
+
+    All or none, but of those on the way to a given number as many as there is room for.
+    """
+    room = max(annealer.K_max - K, 0)
+    if annealer.schedule.wanted is None and len(unstable) > room:
+        return unstable[:0]
+    return unstable[:room]
+
+
+def _end_here(
+    annealer: Annealer, state: ClassAnnealer, level: ClassLevel, unstable: Integers
+) -> None:
+    """The level a class has just finished is the last of the ladder."""
+    assert state.rung is not None
+    below = annealer.temperature(state.rung + 1)
+    hottest = float(np.nanmax(level.book.critical[unstable], initial=below))
+    annealer.end_ladder(state.rung, min(hottest, state.temperature))
+
+
+# -- on the way to a given K --------------------------------------------------------------------
+
+
+def _still_to_grow(annealer: Annealer, level: ClassLevel) -> bool:
+    """A wanted number of codevectors is not reached, but can be."""
+    wanted = annealer.schedule.wanted
+    if wanted is None or len(level.book) >= wanted:
+        return False
+    assert annealer.top is not None
+    return bool(np.nanmax(level.book.critical, initial=0.0) > COLDEST_TO_GROW * annealer.top)
+
+
+def _has_grown(
+    annealer: Annealer, state: ClassAnnealer, level: ClassLevel, unstable: Integers
+) -> bool:
+    """Whether a ladder to a given number of codevectors has come far enough.
+
+    It has where there are as many and nothing asks for more. Where more is asked for, the wanted
+    number is one of many along the way, and the first codevectors to split are not the best: half
+    as many again are grown, then those joined that lie closest.
+    """
+    schedule, K = annealer.schedule, len(level.book)
+    if schedule.wanted is None or not schedule.looks_along_axes or schedule.growth > 1:
+        return False
+    if state.fixed:
+        return True
+    return K >= schedule.wanted and (not len(unstable) or K >= GROWN_PAST * schedule.wanted)
+
+
+def _close_given_K(
+    annealer: Annealer, state: ClassAnnealer, level: ClassLevel, unstable: Integers
+) -> None:
+    """Join down to the wanted number and settle; then a few last levels with it.
+
+    Clusters that appear at a temperature far above that of the noise within them are soft there.
+    The first of the last levels stands where all of them are still stable; then it gets colder in
+    large steps until associations are hard, as whoever asks for K clusters expects them.
+    """
+    schedule, rung = annealer.schedule, state.rung
+    assert rung is not None and schedule.wanted is not None
+    if len(level.book) > schedule.wanted:
+        state.fixed = SETTLING
+        joined = codebook.reduced(level.book, schedule.wanted, annealer.divergence)
+        state.begin(joined, rung, state.temperature, schedule)
+        return
+    state.levels[rung] = level
+    hottest = float(state.unstable_below(level.book).max())
+    coldest = rung
+    if state.fixed != CLOSING and hottest > 0:
+        coldest = annealer.rung_above(hottest)
+    if coldest <= rung and level.entropy > HARD:
+        coldest = annealer.rung_above(CLOSING_SHARE * state.temperature)
+    coldest = min(coldest, annealer.bottom)
+    if coldest <= rung:
+        _end_here(annealer, state, level, unstable)
+        return
+    state.fixed = CLOSING
+    state.begin(level.book, coldest, annealer.temperature(coldest), schedule)
+    annealer.last_rung = max(annealer.last_rung, coldest)
