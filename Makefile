@@ -17,8 +17,8 @@ export MPLBACKEND := Agg
 # the shell asks for no bytecode (every process would compile scikit-learn again: 4.4 s, not 1.6 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environments demo reproduce test test-thorough test-oldest lint bench wheels \
-        bare-debian clean
+.PHONY: help environments demo reproduce test test-thorough test-oldest lint bench docs \
+        docs-quick wheels bare-debian clean
 
 help:
 	@echo "make demo         anneal a data set, print the levels, draw out/bifurcation.png"
@@ -28,6 +28,8 @@ help:
 	@echo "make test-oldest  what concerns numpy and scikit-learn, with the oldest we support"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        speed and quality beside other packages"
+	@echo "make docs         the documentation site into build/docs/html, with the gallery"
+	@echo "make docs-quick   the same without running the examples"
 	@echo "make wheels       wheels and source distribution into dist/, each tried without a compiler"
 	@echo "make bare-debian  the same wheels in bare Debian trees (root, debootstrap)"
 	@echo "make clean        remove environments, builds and caches"
@@ -61,6 +63,21 @@ lint: .venv/.installed-dev
 bench: .venv-bench/.installed-bench
 	.venv-bench/bin/python -m benchmarks
 
+# Warnings are errors, and so is a link that leads nowhere, a page that fetches something, or a public
+# name that is not in the reference.
+SPHINX = .venv/bin/python -m sphinx --fail-on-warning --keep-going --quiet -d build/docs/trees
+
+docs: .venv/.installed-docs
+	rm -rf build/docs docs/gallery docs/reference/generated
+	$(SPHINX) docs build/docs/html
+	.venv/bin/python .ci/check_site.py build/docs/html
+	@echo "build/docs/html/index.html"
+
+docs-quick: .venv/.installed-docs
+	rm -rf build/docs docs/gallery docs/reference/generated
+	$(SPHINX) -D plot_gallery=0 docs build/docs/html
+	.venv/bin/python .ci/check_site.py build/docs/html
+
 wheels: .venv-wheels/.installed
 	.venv-wheels/bin/python .ci/wheels.py $(PYTHONS)
 
@@ -75,7 +92,7 @@ bare-debian:
 	touch $@
 
 # <environment>/.installed-<extra> stands for the package installed there with that extra.
-STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv-oldest/.installed-test \
+STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv/.installed-docs .venv-oldest/.installed-test \
           .venv-bench/.installed-bench
 
 # river is tested in its newest release only: older ones would have to be compiled.
@@ -83,7 +100,7 @@ STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv-
 .venv-oldest/.installed-test: PINS := $(OLDEST)
 
 # What CI needs; with --jobs 2 one environment is set up while the other is.
-environments: .venv/.installed-dev .venv-oldest/.installed-test
+environments: .venv/.installed-dev .venv/.installed-docs .venv-oldest/.installed-test
 
 # Modules are compiled to bytecode as they are imported, not all of them beforehand: most never are.
 PIP_INSTALL := -m pip install --quiet --no-compile
@@ -106,5 +123,6 @@ build/wheel/.built: $(BUILD_INPUTS)
 
 clean:
 	rm -rf .venv .venv-oldest .venv-bench .venv-build .venv-wheels build dist out
+	rm -rf docs/gallery docs/reference/generated docs/reference/commands.md examples/out
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
