@@ -67,13 +67,13 @@ bench: .venv-bench/.installed-bench
 # name that is not in the reference.
 SPHINX = .venv/bin/python -m sphinx --fail-on-warning --keep-going --quiet -d build/docs/trees
 
-docs: .venv/.installed-docs
+docs: .venv/.installed-dev
 	rm -rf build/docs docs/gallery docs/reference/generated
 	$(SPHINX) docs build/docs/html
 	.venv/bin/python .ci/check_site.py build/docs/html
 	@echo "build/docs/html/index.html"
 
-docs-quick: .venv/.installed-docs
+docs-quick: .venv/.installed-dev
 	rm -rf build/docs docs/gallery docs/reference/generated
 	$(SPHINX) -D plot_gallery=0 docs build/docs/html
 	.venv/bin/python .ci/check_site.py build/docs/html
@@ -92,7 +92,7 @@ bare-debian:
 	touch $@
 
 # <environment>/.installed-<extra> stands for the package installed there with that extra.
-STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv/.installed-docs .venv-oldest/.installed-test \
+STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv-oldest/.installed-test \
           .venv-bench/.installed-bench
 
 # river is tested in its newest release only: older ones would have to be compiled.
@@ -100,7 +100,7 @@ STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv/
 .venv-oldest/.installed-test: PINS := $(OLDEST)
 
 # What CI needs; with --jobs 2 one environment is set up while the other is.
-environments: .venv/.installed-dev .venv/.installed-docs .venv-oldest/.installed-test
+environments: .venv/.installed-dev .venv-oldest/.installed-test
 
 # Modules are compiled to bytecode as they are imported, not all of them beforehand: most never are.
 PIP_INSTALL := -m pip install --quiet --no-compile

@@ -34,6 +34,8 @@ extensions = [
 exclude_patterns = ["gallery/searchindex.*", "gallery/sg_execution_times.rst"]
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]  # a function among the settings of the gallery
+smartquotes = False  # quotes and dashes of code and options stay what they are
+toc_object_entries_show_parents = "hide"
 nitpicky = False  # types in docstrings are words for people, not names
 
 # Docstrings. Names in single backticks become links where they are ours.
@@ -59,6 +61,7 @@ html_baseurl = URLS.get("Documentation", "")
 html_theme_options = {
     "logo": {"text": "annealed"},
     "navbar_align": "left",
+    "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
@@ -72,6 +75,7 @@ html_theme_options = {
         if name in URLS
     ],
 }
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system has it
 html_sidebars = {"index": [], "benchmarks": [], "comparison": [], "install": []}
 
 sphinx_gallery_conf = {
