@@ -104,7 +104,7 @@ def write_commands(app: Sphinx) -> None:
     lines = [
         "# Commands",
         "",
-        "`pip install 'annealed[cli]'`. What `annealed COMMAND --help` says.",
+        "They need the extra `cli` ([installation](../install.md)). This is what `--help` says.",
         "",
     ]
     for name, command in sorted(get_command(cli).commands.items()):

@@ -376,6 +376,12 @@ def test_clusters_are_compared_with_a_column(run, flowers, tmp_path):
     assert "Rand index" in run("evaluate", path, flowers, "--target", "kind").stdout
 
 
+def test_a_stream_knows_its_target(run, flowers, tmp_path):
+    run("stream", flowers, "--target", "kind", "--checkpoint", tmp_path / "s.oda")
+    facts = json.loads(run("evaluate", tmp_path / "s.oda", flowers, "--json").stdout)
+    assert facts["target"] == "kind" and facts["accuracy"] > 0.9
+
+
 def test_a_model_from_python_is_told_its_target(run, tmp_path):
     X = np.repeat([[0.0, 0.0], [5.0, 5.0]], 30, axis=0) + np.random.default_rng(0).normal(
         size=(60, 2)

@@ -23,6 +23,7 @@ from annealed.cli.model_inputs import (
 )
 from annealed.cli.summary import print_pairs
 from annealed.estimators.classifier import GivenPosteriors
+from annealed.persistence import describe
 from annealed.tables.columns import is_missing, text_of_cell
 from annealed.tables.files import TableError, TableFile
 from annealed.tables.model import TabularModel
@@ -55,8 +56,8 @@ def facts_of_evaluation(model: Path, data: Path, target: str | None, scoring: st
     fitted = load_fitted(model)
     file = open_data(data)
     classes = getattr(fitted, "classes_", None)
-    if target is None:
-        target = getattr(fitted, "target_name_", None)
+    if target is None:  # a stream keeps it beside its model
+        target = getattr(fitted, "target_name_", None) or describe(model)["extra"].get("target")
     if target is not None:
         file.check_columns([target])
     if scoring is not None and classes is None:

@@ -293,7 +293,8 @@ n_clusters_margin_, path_, persistence_, temperature_, weights_
         DataFrame
             A row for each codevector, named by its class (a classifier) or cluster; first its
             "weight", then the columns of the table in their own units. A column of texts has a
-            column "name=category" for each category, its share.
+            column "name=category" for each category, its share; fine-tuned codevectors may lie a
+            little beyond the data, and shares below 0 or above 1.
         """
         import pandas as pd
 
