@@ -148,7 +148,7 @@ def skip(
     if name.endswith("_") or name == "check_stored" or not ours(member):
         return True
     if not inspect.getdoc(member):
-        logger.warning("%s.%s has no docstring", options, name)
+        logger.warning("%s has no docstring", getattr(member, "__qualname__", name))
     return None
 
 
