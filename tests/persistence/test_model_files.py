@@ -350,8 +350,9 @@ def test_a_full_disk_leaves_the_old_file(saved):
     """For real: the system lets the process write no more than a few bytes to a file."""
     before = saved.read_bytes()
     program = f"""
-import resource, annealed
+import resource, sys, annealed
 model = annealed.load({str(saved)!r})
+sys.dont_write_bytecode = True  # of what is imported from here on there would be half a file
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     annealed.save(model, {str(saved)!r})
