@@ -3,6 +3,8 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 QUICK ?= --quick
+# Interpreters that `make wheels` builds for and tries, if they are here.
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 # The oldest releases that pyproject.toml allows.
 OLDEST := 'numpy==1.26.*' 'scikit-learn==1.6.*' 'scipy==1.11.*' 'threadpoolctl==3.1.*'
 
@@ -15,7 +17,8 @@ export MPLBACKEND := Agg
 # the shell asks for no bytecode (every process would compile scikit-learn again: 4.4 s, not 1.6 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environments demo reproduce test test-thorough test-oldest lint bench clean
+.PHONY: help environments demo reproduce test test-thorough test-oldest lint bench docs \
+        docs-quick wheels bare-debian clean
 
 help:
 	@echo "make demo         anneal a data set, print the levels, draw out/bifurcation.png"
@@ -25,6 +28,10 @@ help:
 	@echo "make test-oldest  what concerns numpy and scikit-learn, with the oldest we support"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        speed and quality beside other packages"
+	@echo "make docs         the documentation site into build/docs/html, with the gallery"
+	@echo "make docs-quick   the same without running the examples"
+	@echo "make wheels       wheels and source distribution into dist/, each tried without a compiler"
+	@echo "make bare-debian  the same wheels in bare Debian trees (root, debootstrap)"
 	@echo "make clean        remove environments, builds and caches"
 
 demo: .venv/.installed-plot
@@ -55,6 +62,34 @@ lint: .venv/.installed-dev
 
 bench: .venv-bench/.installed-bench
 	.venv-bench/bin/python -m benchmarks
+
+# Warnings are errors, and so is a link that leads nowhere, a page that fetches something, or a public
+# name that is not in the reference.
+SPHINX = .venv/bin/python -m sphinx --fail-on-warning --keep-going --quiet -d build/docs/trees
+
+docs: .venv/.installed-dev
+	rm -rf build/docs docs/gallery docs/reference/generated
+	$(SPHINX) docs build/docs/html
+	.venv/bin/python .ci/check_site.py build/docs/html
+	@echo "build/docs/html/index.html"
+
+docs-quick: .venv/.installed-dev
+	rm -rf build/docs docs/gallery docs/reference/generated
+	$(SPHINX) -D plot_gallery=0 docs build/docs/html
+	.venv/bin/python .ci/check_site.py build/docs/html
+
+wheels: .venv-wheels/.installed
+	.venv-wheels/bin/python .ci/wheels.py $(PYTHONS)
+
+bare-debian:
+	.ci/bare_debian bookworm trixie
+
+# The tools alone, without the package.
+.venv-wheels/.installed: pyproject.toml
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(PIP_INSTALL) --upgrade 'pip>=25.1'
+	$(@D)/bin/python $(PIP_INSTALL) --group wheels
+	touch $@
 
 # <environment>/.installed-<extra> stands for the package installed there with that extra.
 STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv-oldest/.installed-test \
@@ -87,6 +122,7 @@ build/wheel/.built: $(BUILD_INPUTS)
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-bench .venv-build build dist out
+	rm -rf .venv .venv-oldest .venv-bench .venv-build .venv-wheels build dist out
+	rm -rf docs/gallery docs/reference/generated docs/reference/commands.md examples/out
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,7 @@
-"""How many clusters are there? The K that lasts longest as the temperature falls.
+"""How many clusters are there?
+============================
+
+The K that lasts longest as the temperature falls.
 
 Fifteen groups in the plane, nobody says how many. The path passes every K; the one that persists
 beyond what structureless data would show is taken. On a plain Gaussian none does, and K is 1.

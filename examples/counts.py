@@ -1,4 +1,7 @@
-"""Counts: the I-divergence groups by proportions where the Euclidean distance groups by size.
+"""Counts
+======
+
+The I-divergence groups by proportions where the Euclidean distance groups by size.
 
 Customers of a shop for bread and books. They have two habits, but how much they buy differs thirty
 times, and that is what the Euclidean distance sees first. The I-divergence weighs a difference by

@@ -1,4 +1,7 @@
-"""A divergence of your own: give phi and its gradient, everything else follows.
+"""A divergence of your own
+========================
+
+Give phi and its gradient; everything else follows.
 
 Here errors upwards cost more than errors downwards, as when a forecast must not fall short:
 phi(x) = exp(x) - x for each feature. Codevectors are still means, as for every Bregman divergence;

@@ -1,4 +1,7 @@
-"""What annealing does, on 178 wines: find the groups nobody named, then learn the named ones.
+"""What annealing does
+===================
+
+178 wines: find the groups nobody named, then learn the named ones.
 
 Prints every level as the temperature falls. Draws out/bifurcation.png.
 """

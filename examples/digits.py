@@ -1,4 +1,7 @@
-"""Handwritten digits: the codevectors are digits themselves.
+"""Handwritten digits
+==================
+
+The codevectors are digits themselves.
 
 Each class is annealed by itself, so the codevectors of the level are ways of writing a digit. They
 are shown as annealed; fine-tuning would draw them apart for the sake of the decision, which is what

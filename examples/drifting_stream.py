@@ -1,4 +1,7 @@
-"""A stream that changes: test, then train, with a drift detector and a floor on the step size.
+"""A stream that changes
+=====================
+
+Test, then train, with a drift detector and a floor on the step size.
 
 Two classes change places at once, and later turn around each other slowly. Every sample is
 predicted before it is learnt. A model whose steps go to zero learns the average of all it has seen;

@@ -1,4 +1,7 @@
-"""Outliers: samples in which the model sees little density.
+"""Outliers
+========
+
+Samples in which the model sees little density.
 
 A clustering is also a mixture density, and `score_samples` gives its logarithm. A model of samples
 that are trusted says of new ones how strange they are. Draws out/find_outliers.png.

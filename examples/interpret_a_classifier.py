@@ -1,4 +1,7 @@
-"""What a classifier decides by: codevectors in the units of the features, and what counts.
+"""What a classifier decides by
+============================
+
+Codevectors in the units of the features, and what counts.
 
 Tumours of the Wisconsin breast cancer data. The classifier has few codevectors, each a typical
 case; taken back to the original units they can be read, and say in what the classes differ.

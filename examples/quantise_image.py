@@ -1,4 +1,7 @@
-"""The colours of a photograph: one annealing, a palette of every size.
+"""The colours of a photograph
+===========================
+
+One annealing, a palette of every size.
 
 The flower that ships with scikit-learn, its pixels annealed once; `at` gives the palette of 4, 8 or
 32 colours without another fit. Draws out/quantise_image.png.

@@ -1,4 +1,7 @@
-"""Watch a fit: a progress bar, a live plot, and a callback of one's own in five lines.
+"""Watch a fit
+===========
+
+A progress bar, a live plot, and a callback of one's own in five lines.
 
 On a terminal the bar moves while the temperature falls, and with a window (or in a notebook) so
 does the picture; here the last one is kept. Draws out/watch_a_fit.png.

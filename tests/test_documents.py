@@ -1,8 +1,10 @@
 """Every block of code in README.md and docs/ runs as it is printed.
 
-Blocks of Python share their names within a section (a heading of the second level). What they take
-for granted is made here, in `preamble` and `folder`: `X`, `y`, `X_new`, `batches`, `table`,
-`other`, `model` and `n`, and the files model.oda, adult.csv.gz and new.parquet.
+Pages of the guide are sessions of an interpreter, whole pages that take nothing for granted, and
+what they print is compared. Elsewhere blocks of Python share their names within a section (a
+heading of the second level). What they take for granted is made here, in `preamble` and `folder`:
+`X`, `y`, `X_new`, `batches`, `table`, `other`, `model` and `n`, and the files model.oda,
+adult.csv.gz and new.parquet.
 
 Of blocks of sh, `annealed ...` is run, `make` must name targets that there are, `pip install`
 extras that there are. Commands in `LONG` are only parsed. Any other kind of block or command is an
@@ -11,6 +13,7 @@ error here: nothing is left out in silence.
 
 from __future__ import annotations
 
+import doctest
 import gzip
 import re
 import shlex
@@ -33,7 +36,8 @@ for name in ("jinja2", "matplotlib", "plotly", "pyarrow", "typer"):
     pytest.importorskip(name, exc_type=ImportError)
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *GUIDE]
 # These take minutes. tests/experiments/test_reproduce.py runs them.
 LONG = ("annealed reproduce",)
 # What a document stands for with a word of its own.
@@ -56,11 +60,16 @@ def blocks_of(path):
         elif fence is not None:
             fence[2].append(line)
     assert fence is None, f"{path}: a block is not closed"
-    return found
+    # What Sphinx makes of a page (a list of pages, a grid) is no code.
+    return [block for block in found if not block[2].startswith("{")]
 
 
 BLOCKS = [(path, *block) for path in DOCUMENTS for block in blocks_of(path)]
-SECTIONS = list(dict.fromkeys((path, section) for path, section, *_ in BLOCKS))
+SECTIONS = list(
+    dict.fromkeys(
+        (path, section) for path, section, _, language, _ in BLOCKS if language != "pycon"
+    )
+)
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +127,23 @@ def test_the_blocks_of_a_section_run(path, section, preamble, folder, monkeypatc
         elif language == "sh":
             for command in code.splitlines():
                 run_command(command, monkeypatch)
+        elif language == "pycon":
+            assert path in GUIDE, f"{path}, line {line}: sessions are for the guide"
         else:
             pytest.fail(f"{path}, line {line}: a block of {language or 'no language'}")
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("path", GUIDE, ids=lambda path: path.stem)
+def test_a_page_of_the_guide_prints_what_it_says(path, folder):
+    parser, runner, names = doctest.DocTestParser(), doctest.DocTestRunner(), {}
+    told = []
+    for where, _, line, language, code in BLOCKS:
+        if where == path and language == "pycon":
+            test = parser.get_doctest(code, names, path.name, str(path), line - 1)
+            test.globs = names  # of the whole page; a test would copy them
+            runner.run(test, out=told.append, clear_globs=False)
+    assert not runner.failures, "".join(told)
 
 
 def run_command(command, monkeypatch):
@@ -175,4 +199,5 @@ def test_a_command_that_does_not_work_is_noticed(command, monkeypatch):
 
 
 def test_there_are_blocks():
-    assert {language for *_, language, _ in BLOCKS} == {"python", "sh"} and len(BLOCKS) > 12
+    assert {language for *_, language, _ in BLOCKS} == {"pycon", "python", "sh"}
+    assert len(BLOCKS) > 50

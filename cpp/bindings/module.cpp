@@ -4,11 +4,22 @@
 
 #include "../simd.hpp"
 
+#if defined(__x86_64__) && !defined(_MSC_VER)
+#include <cpuid.h>
+#endif
+
 namespace annealed {
 
+// Asked of the processor: __builtin_cpu_supports needs a run-time library that not every toolchain
+// has (zig, with which wheels are built, has not).
 static bool cpu_has_avx2() {
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#if defined(__x86_64__) && !defined(_MSC_VER)
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_FMA) || !(c & bit_OSXSAVE)) return false;
+    unsigned low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low & 6) != 6) return false;  // the operating system does not keep the wide registers
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 #else
     return false;
 #endif

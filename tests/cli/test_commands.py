@@ -1,4 +1,4 @@
-"""`annealed fit`, `predict` and `inspect`, within this process and as a program of its own."""
+"""`annealed fit`, `predict`, `evaluate` and `inspect`, in this process and as a program."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from sklearn import metrics
 
 import annealed
 from annealed.__main__ import main
@@ -206,6 +207,16 @@ def test_without_preprocessing_numbers_stay_as_they_are(run, tmp_path):
     assert json.loads(done.stdout)["standardized"] is False
 
 
+def test_a_level_is_chosen_by_the_score_that_is_named(run, flowers, tmp_path):
+    options = ("fit", flowers, "--target", "kind", "--scoring", "f1_macro")
+    facts = json.loads(run(*options, "--json", "--model", tmp_path / "m.oda").stdout)
+    model = annealed.load(tmp_path / "m.oda")
+    assert model.estimator_.scoring == facts["scoring"] == "f1_macro"
+    assert 0.9 < facts["score"]["f1_macro"] <= 1 and "f1_macro" in run(*options).stdout
+    facts = json.loads(run(*options, "--test", "0", "--json").stdout)
+    assert facts["score"]["f1_macro"] == facts["chosen"]["score"]
+
+
 def test_quiet_is_quiet_and_json_is_json(run, flowers, tmp_path):
     done = run("fit", flowers, "--target", "kind", "--quiet", "--model", tmp_path / "m.oda")
     assert done == Done(0, "", "") and (tmp_path / "m.oda").exists()
@@ -238,6 +249,32 @@ def test_predictions_are_those_of_the_model(run, model, flowers, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.csv", "p.parquet"]
 
 
+def test_columns_are_kept_beside_the_answers_as_they_are(run, model, flowers, tmp_path):
+    options = ("predict", model, flowers, "--keep", "same,kind", "--keep", "größe")
+    kept = answers_in(run(*options).stdout)
+    assert list(kept[0]) == ["same", "kind", "größe", "prediction"]
+    plain = answers_in(run("predict", model, flowers).stdout)
+    assert [row["prediction"] for row in kept] == [row["prediction"] for row in plain]
+    for row, given in zip(kept, rows_of(), strict=True):
+        assert row["same"] == "7" and row["kind"] == given["kind"]
+        assert row["größe"] == str(given["größe"])
+    table = pa.table({"x": [1.0, 2.0, 3.0] * 20, "id": pa.array(range(60), pa.int32())})
+    table = table.append_column("kind", pa.array(["a", "b", "c"] * 20).dictionary_encode())
+    parquet.write_table(table, tmp_path / "t.parquet")
+    run("fit", tmp_path / "t.parquet", "--columns", "x", "--model", tmp_path / "m.oda", "--quiet")
+    out = tmp_path / "p.parquet"
+    done = run(
+        "predict", tmp_path / "m.oda", tmp_path / "t.parquet", "--keep", "id,kind,x", "--out", out
+    )
+    assert done.returncode == 0, done.stderr
+    again = parquet.read_table(out)
+    assert again.column("id").to_pylist() == [*range(60)]
+    assert again.column("kind").to_pylist() == ["a", "b", "c"] * 20
+    assert again.schema.names == ["id", "kind", "x", "cluster"]
+    done = run("predict", tmp_path / "m.oda", out, "--keep", "cluster")
+    assert done.returncode == 2 and "--keep names 'cluster', as the answers are" in done.stderr
+
+
 def test_clusters_are_predicted(run, flowers, tmp_path):
     options = ("--columns", "größe", "--n-clusters", "2", "--model", tmp_path / "c.oda")
     run("fit", flowers, *options)
@@ -266,6 +303,94 @@ def test_a_model_saved_from_python_predicts_too(run, tmp_path):
     annealed.save(annealed.ODAClassifier(), tmp_path / "new.oda")
     done = run("predict", tmp_path / "new.oda", tmp_path / "x.npy")
     assert (done.returncode, "has not learnt anything" in done.stderr) == (2, True)
+
+
+# -- evaluate ------------------------------------------------------------------------------------
+
+
+def test_an_evaluation_is_that_of_scikit_learn(run, model, flowers):
+    facts = json.loads(run("evaluate", model, flowers, "--scoring", "f1_macro", "--json").stdout)
+    fitted = annealed.load(model)
+    rows = [{k: (None if v == "" else v) for k, v in row.items()} for row in rows_of()]
+    truth = [row.pop("kind") for row in rows]
+    answers, shares = fitted.predict(rows), fitted.predict_proba(rows)
+    assert facts["rows"] == 400 and facts["target"] == "kind"
+    assert facts["accuracy"] == pytest.approx(metrics.accuracy_score(truth, answers))
+    assert facts["balanced_accuracy"] == pytest.approx(
+        metrics.balanced_accuracy_score(truth, answers)
+    )
+    assert facts["log_loss"] == pytest.approx(metrics.log_loss(truth, shares))
+    assert facts["confusion"] == metrics.confusion_matrix(truth, answers).tolist()
+    assert facts["scoring"]["value"] == pytest.approx(
+        metrics.f1_score(truth, answers, average="macro")
+    )
+    told = metrics.precision_recall_fscore_support(truth, answers)
+    for k, entry in enumerate(facts["classes"]):
+        figures = [entry[name] for name in ("precision", "recall", "f1", "rows")]
+        assert figures == pytest.approx([column[k] for column in told])
+    assert 0 <= facts["calibration_error"] < 0.1
+    text = run("evaluate", model, flowers).stdout
+    for words in ("400 rows", "balanced accuracy", "precision", "is \\ answered"):
+        assert words in text, words
+
+
+def test_rows_without_a_class_are_left_out_and_new_classes_are_errors(run, model, tmp_path):
+    path = tmp_path / "new.csv"
+    lines = ["8,blue,0,7,,iris", "3,red,0,7,,rose", "3,red,0,7,,", "3,red,0,7,,tulip"]
+    path.write_text("größe,colour,gaps,same,nothing,kind\n" + "\n".join(lines) + "\n")
+    facts = json.loads(run("evaluate", model, path, "--json").stdout)
+    assert facts["rows"] == 3 and facts["rows_without_target"] == 1
+    assert facts["rows_of_unknown_classes"] == 1 and facts["accuracy"] == pytest.approx(2 / 3)
+    assert "count as errors" in run("evaluate", model, path).stdout
+    done = run("evaluate", model, path, "--scoring", "f1_macro")
+    assert done.returncode == 2 and "classes the model does not know" in done.stderr
+
+
+def test_classes_that_are_numbers_are_found_again(run, tmp_path):
+    """However the file at hand writes them."""
+    x = [k % 2 for k in range(60)]
+    csv_file, typed = tmp_path / "t.csv", tmp_path / "t.parquet"
+    csv_file.write_text("x,y\n" + "".join(f"{k},{k + 3}\n" for k in x))
+    parquet.write_table(pa.table({"x": x, "y": [k + 3.0 for k in x]}), typed)
+    run("fit", csv_file, "--target", "y", "--model", tmp_path / "m.oda", "--quiet")
+    for data in (csv_file, typed):
+        facts = json.loads(run("evaluate", tmp_path / "m.oda", data, "--json").stdout)
+        assert facts["accuracy"] == 1 and facts["rows_of_unknown_classes"] == 0
+        assert [entry["class"] for entry in facts["classes"]] == [3, 4]
+
+
+def test_clusters_are_compared_with_a_column(run, flowers, tmp_path):
+    path = tmp_path / "c.oda"
+    run("fit", flowers, "--columns", "größe", "--n-clusters", "2", "--model", path, "--quiet")
+    alone = json.loads(run("evaluate", path, flowers, "--json").stdout)
+    fitted = annealed.load(path)
+    rows = [{"größe": row["größe"]} for row in rows_of()]
+    assert sum(alone["clusters"]) == 400 and "adjusted_rand" not in alone
+    assert alone["mean_divergence"] == pytest.approx(-fitted.score(rows), rel=0.2)
+    facts = json.loads(run("evaluate", path, flowers, "--target", "kind", "--json").stdout)
+    truth = [row["kind"] for row in rows_of()]
+    assert facts["adjusted_rand"] == pytest.approx(
+        metrics.adjusted_rand_score(truth, fitted.predict(rows))
+    )
+    assert np.sum(facts["beside"], axis=1).tolist() == facts["clusters"]
+    assert "Rand index" in run("evaluate", path, flowers, "--target", "kind").stdout
+
+
+def test_a_stream_knows_its_target(run, flowers, tmp_path):
+    run("stream", flowers, "--target", "kind", "--checkpoint", tmp_path / "s.oda")
+    facts = json.loads(run("evaluate", tmp_path / "s.oda", flowers, "--json").stdout)
+    assert facts["target"] == "kind" and facts["accuracy"] > 0.9
+
+
+def test_a_model_from_python_is_told_its_target(run, tmp_path):
+    X = np.repeat([[0.0, 0.0], [5.0, 5.0]], 30, axis=0) + np.random.default_rng(0).normal(
+        size=(60, 2)
+    )
+    y = np.repeat([0, 1], 30)
+    annealed.save(annealed.LVQClassifier(random_state=0).fit(X, y), tmp_path / "m.oda")
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    done = run("evaluate", tmp_path / "m.oda", tmp_path / "t.npz")
+    assert done.returncode == 2 and "does not say what its target was called" in done.stderr
 
 
 # -- inspect -------------------------------------------------------------------------------------
@@ -375,6 +500,12 @@ def files(tmp_path):
         (2, "predict MODEL gap.csv", "no column 'größe', which the model was learnt with"),
         (2, "predict MODEL gap.csv --out p.txt", "--out must end in .csv or .parquet"),
         (2, "predict MODEL gap.csv --out gap.csv", "--out names the data itself"),
+        (2, "predict MODEL gap.csv --keep z", "gap.csv has no column 'z'"),
+        (2, "fit gap.csv --scoring f1_macro", "--scoring is for classifiers"),
+        (2, "fit gap.csv --target y --scoring tea", "scikit-learn has no score 'tea'"),
+        (1, "evaluate MODEL none.csv", "none.csv does not exist"),
+        (2, "evaluate MODEL gap.csv", "gap.csv has no column 'kind'"),
+        (2, "evaluate MODEL gap.csv --target z", "gap.csv has no column 'z'"),
         (1, "inspect none.oda", "none.oda"),
         (2, "inspect gap.csv", "gap.csv"),
         (2, "predict MODEL gap.csv --out MODEL", "--out must end in"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import forging
@@ -348,8 +350,9 @@ def test_a_full_disk_leaves_the_old_file(saved):
     """For real: the system lets the process write no more than a few bytes to a file."""
     before = saved.read_bytes()
     program = f"""
-import resource, annealed
+import resource, sys, annealed
 model = annealed.load({str(saved)!r})
+sys.dont_write_bytecode = True  # of what is imported from here on there would be half a file
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     annealed.save(model, {str(saved)!r})
@@ -467,3 +470,54 @@ with Checkpoint({str(path)!r}) as checkpoint:
     assert extra["consumed"] in (told, told + 1)
     assert (again.predict(X) == model.predict(X)).all()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["start.oda", "stream.oda"]
+
+
+# -- files that are open ---------------------------------------------------------------------------
+
+
+def test_a_model_travels_through_any_open_file(model, saved, tmp_path):
+    memory = io.BytesIO(b"before")
+    memory.seek(6)
+    annealed.save(model, memory)
+    assert memory.getvalue() == b"before" + saved.read_bytes()
+    memory.seek(6)
+    again = annealed.load(memory)
+    assert not memory.closed
+    with zipfile.ZipFile(tmp_path / "models.zip", "w") as archive:
+        with archive.open("a.oda", "w") as member:
+            annealed.save(again, member)
+        archive.writestr("b.oda", saved.read_bytes())
+    with zipfile.ZipFile(tmp_path / "models.zip") as archive:
+        assert archive.read("a.oda") == archive.read("b.oda")
+        with archive.open("a.oda") as member:
+            assert type(annealed.load(member)) is type(model)
+
+
+def test_a_file_that_takes_little_at_a_time_gets_all_of_it(model, saved):
+    class Slow(io.RawIOBase):
+        taken = b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            self.taken += bytes(data[:1000])
+            return min(len(data), 1000)
+
+    slow = Slow()
+    annealed.save(model, slow)
+    assert slow.taken == saved.read_bytes()
+
+
+def test_an_open_file_that_is_no_model_is_refused(model, tmp_path):
+    with pytest.raises(ModelFileError, match=r"^the file cannot be read as a model: .* too few"):
+        annealed.load(io.BytesIO(b"abc"))
+    path = tmp_path / "some.txt"
+    path.write_bytes(b"abc")
+    with path.open("rb") as file, pytest.raises(ModelFileError, match=r"some\.txt' cannot be read"):
+        annealed.load(file)
+    for wrong in (io.StringIO(), 7):
+        with pytest.raises(TypeError, match=r"binary mode|open to"):
+            annealed.load(wrong)
+        with pytest.raises(TypeError, match=r"binary mode|open to"):
+            annealed.save(model, wrong)

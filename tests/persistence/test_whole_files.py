@@ -28,9 +28,12 @@ def no_room():
     """The system lets this process write no more than a few bytes to a file, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    # What is imported meanwhile would leave half of its bytecode in the environment.
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield
     finally:
+        sys.dont_write_bytecode = writes
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 

@@ -12,7 +12,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from thoroughness import tries
 
-from annealed import DeterministicAnnealing, ODAClassifier, ODAClustering, StochasticVQ, plots
+from annealed import (
+    DeterministicAnnealing,
+    ODAClassifier,
+    ODAClustering,
+    StochasticVQ,
+    TabularModel,
+    plots,
+)
 from annealed.plots import (
     BifurcationDisplay,
     CodebookDisplay,
@@ -386,6 +393,25 @@ def test_what_cannot_be_taken_back_is_refused(clusters):
         CodevectorDisplay.from_estimator(model, kind="song")
     with pytest.raises(ValueError, match="2 features"):
         CodevectorDisplay.from_estimator(model, X=X[:, :1])
+
+
+def test_codevectors_of_a_table_are_shown_in_its_units_and_names():
+    rng = np.random.default_rng(0)
+    tall = rng.integers(2, size=300)
+    rows = [
+        {"height": 1000.0 + 900.0 * t + rng.normal(), "colour": "red" if t else "blue"}
+        for t in tall
+    ]
+    model = TabularModel(ODAClustering(2, random_state=0)).fit(rows)
+    display = CodevectorDisplay.from_estimator(model, X=rows, kind="profile")
+    assert [*display.feature_names] == ["height", "colour=blue", "colour=red"]
+    heights = sorted(display.codevectors[:, 0])
+    np.testing.assert_allclose(heights, [1000.0, 1900.0], atol=2.0)
+    low, high = display.scales
+    assert 990 < low[0] < 1001 and 1899 < high[0] < 1910
+    shown = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert shown == ["height", "colour=blue", "colour=red"]
+    plt.close("all")
 
 
 # -- all of them ----------------------------------------------------------------------------------

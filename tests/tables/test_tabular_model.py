@@ -258,3 +258,20 @@ def test_what_is_no_table_is_told_so():
             TabularModel().fit(table, "t")
     with pytest.raises(ValueError, match="predict_one"):
         TabularModel().fit(rows, "t").predict(rows[0])
+
+
+def test_codevectors_come_with_their_names():
+    frame = MODEL.codevectors_to_frame()
+    assert [*frame.columns] == ["weight", *MODEL.feature_names_out_]
+    assert {"length", "width", "colour=red"} <= {*frame.columns}
+    np.testing.assert_array_equal(frame.to_numpy()[:, 1:], MODEL.codevectors_)
+    np.testing.assert_array_equal(frame["weight"], MODEL.weights_)
+    assert frame.index.name == "class" and [*frame.index] == [*MODEL.codevector_labels_]
+    np.testing.assert_allclose(frame.filter(like="colour=").sum(axis=1), 1.0)
+    clusters = TabularModel(ODAClustering(3, random_state=0)).fit(ROWS).codevectors_to_frame()
+    assert clusters.index.name == "cluster" and [*clusters.index] == [0, 1, 2]
+
+
+def test_codevectors_have_names_only_once_there_are_some():
+    with pytest.raises(NotFittedError):
+        TabularModel().codevectors_to_frame()

@@ -6,7 +6,18 @@ What a command does is in a module named after that (fit: training, predict: pre
 the command imports once its arguments are accepted.
 """
 
-from annealed.cli import datasets, fit, inspect, predict, report, reproduce, stream
+from annealed.cli import datasets, evaluate, fit, inspect, predict, report, reproduce, stream
 from annealed.cli.application import app, main
 
-__all__ = ["app", "datasets", "fit", "inspect", "main", "predict", "report", "reproduce", "stream"]
+__all__ = [
+    "app",
+    "datasets",
+    "evaluate",
+    "fit",
+    "inspect",
+    "main",
+    "predict",
+    "report",
+    "reproduce",
+    "stream",
+]

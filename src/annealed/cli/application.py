@@ -23,7 +23,7 @@ from typer.core import TyperGroup
 USAGE = 2
 
 # The commands as `annealed --help` lists them: in the order one meets them.
-ORDER = ("fit", "predict", "inspect", "report", "stream", "datasets", "reproduce")
+ORDER = ("fit", "predict", "evaluate", "inspect", "report", "stream", "datasets", "reproduce")
 
 
 class InOrder(TyperGroup):

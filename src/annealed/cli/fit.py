@@ -54,6 +54,14 @@ def fit(
     ] = None,
     n_clusters: NClusters = "auto",
     divergence: Divergence = DivergenceName.SQUARED_EUCLIDEAN,
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What a classifier's level is chosen by, any score of scikit-learn's, for example "
+            "f1_macro (default: accuracy less half the log loss).",
+        ),
+    ] = None,
     test: Annotated[
         float, typer.Option(help="Share of the rows held out to test a classifier; 0: none.")
     ] = TEST_SHARE,
@@ -71,6 +79,8 @@ def fit(
     """Learn a classifier (with --target) or a clustering from a table in a file."""
     if not 0 <= test < 1:
         raise ValueError(f"--test is a share of the rows, from 0 to less than 1, not {test:g}")
+    if scoring is not None and target is None:
+        raise ValueError("--scoring is for classifiers; without --target leave it out")
     clusters = number_of_clusters(n_clusters, target)
     check_apart({"--model": model, "--report": report}, [data])
     for file in (model, report):
@@ -89,7 +99,7 @@ def fit(
     options = FitOptions(
         data=data, target=target, columns=names_in_option(columns), drop=names_in_option(drop),
         categorical=names_in_option(categorical), preprocess=preprocess.value, n_clusters=clusters,
-        divergence=divergence.value, test=test, max_rows=max_rows, seed=seed,
+        divergence=divergence.value, scoring=scoring, test=test, max_rows=max_rows, seed=seed,
     )  # fmt: skip
     with Progress(quiet=quiet) as progress:
         trained = train(options, progress)

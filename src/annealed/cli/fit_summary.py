@@ -38,6 +38,7 @@ def facts_of_fit(trained: Trained, file: Path | None) -> dict[str, Any]:
         "features": len(trained.model.feature_names_out_),
         **about_model(trained.model),
         "class_shares": trained.class_shares or None,
+        "scoring": trained.options.scoring,
         "score": trained.scores or None,
         "seconds": round(trained.seconds, 3),
         "model": None if file is None else str(file),
@@ -92,6 +93,10 @@ def _rows_of_fit(trained: Trained, facts: Mapping[str, Any]) -> list[tuple[str, 
              f"(always the most common class: {most:.1f} %)")
         )  # fmt: skip
         rows.append(("log loss", f"{score['log_loss']:.4f}"))
+        if options.scoring is not None:
+            rows.append(
+                (options.scoring, f"{score[options.scoring]:.4f}, what the level was chosen by")
+            )
     rows.append(("time", f"{trained.seconds:.1f} s"))
     if facts["model"]:
         rows.append(("model", f"{facts['model']}, {words_for_size(Path(facts['model']))}"))

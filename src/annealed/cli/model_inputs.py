@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import get_scorer, get_scorer_names
 
 from annealed.persistence import load
 from annealed.tables.files import READABLE, TableError, TableFile, open_table
@@ -53,3 +54,13 @@ def columns_to_read(fitted: Any, file: TableFile) -> tuple[list[str], dict[str, 
 def matrix_of(table: Any) -> Any:
     """Columns of numbers as an array."""
     return np.column_stack([column.to_numpy(zero_copy_only=False) for column in table.columns])
+
+
+def scorer_named(name: str) -> Any:
+    """The score of scikit-learn with that name; ValueError if there is none."""
+    if name not in get_scorer_names():
+        raise ValueError(
+            f"--scoring: scikit-learn has no score {name!r}; it has for example accuracy, "
+            "balanced_accuracy, f1_macro and roc_auc"
+        )
+    return get_scorer(name)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from annealed.cli.application import Debug, app, one_line_errors
-from annealed.cli.options import Data, Model, check_apart, check_writable
+from annealed.cli.options import Data, Model, Names, check_apart, check_writable, names_in_option
 
 
 @app.command()
@@ -23,6 +23,12 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Probabilities of every class or cluster too.")
     ] = False,
+    keep: Annotated[
+        Names,
+        typer.Option(
+            metavar="A,B,C", help="Columns of the data to repeat beside the answers, as they are."
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Predict the class or cluster of every row, in the order of the rows."""
@@ -32,7 +38,7 @@ def predict(
 
     from annealed.cli.predicting import predict_file
 
-    rows = predict_file(model, data, out, proba=proba)
+    rows = predict_file(model, data, out, proba=proba, keep=names_in_option(keep))
     if out is not None:
         print(f"{rows:,} rows: {out}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,15 +16,22 @@ from annealed.tables.files import TableError, TableFile
 from annealed.tables.model import TabularModel
 
 
-def predict_file(model: Path, data: Path, out: Path | None, *, proba: bool) -> int:
-    """Write the answers for every row, in the order of the rows; how many there were."""
+def predict_file(
+    model: Path, data: Path, out: Path | None, *, proba: bool, keep: Sequence[str]
+) -> int:
+    """Write the answers for every row, in the order of the rows; how many there were.
+
+    Columns to ``keep`` stand before the answers, as they are in the file.
+    """
     fitted = load_fitted(model)
     if proba and not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{model} holds a model without probabilities; leave --proba out")
     file = open_data(data)
+    keep = list(dict.fromkeys(keep))
+    file.check_columns(keep)
     rows = 0
     with _writer(out) as write:
-        for answers in _answers(fitted, file, proba):
+        for answers in _beside(_answers(fitted, file, proba), file, keep):
             write(answers)
             rows += answers.num_rows
         if not rows:
@@ -51,6 +58,30 @@ def _answers(fitted: Any, file: TableFile, proba: bool) -> Iterator[Any]:
             labels, more = fitted.predict(rows), {}
         arrays = [pa.array(labels.tolist()), *map(pa.array, more.values())]
         yield pa.RecordBatch.from_arrays(arrays, names=[name, *more])
+
+
+def _beside(answers: Iterator[Any], file: TableFile, keep: list[str]) -> Iterator[Any]:
+    """Answers with columns of the file before them; read apart, so that they stay what they are."""
+    import pyarrow as pa
+
+    if not keep:
+        yield from answers
+        return
+    for batch, (_, kept) in zip(answers, file.batches(keep), strict=True):
+        for name in keep:
+            if name in batch.schema.names:
+                raise ValueError(f"--keep names {name!r}, as the answers are called; rename it")
+        columns = [_plain(kept.column(name)) for name in keep]
+        yield pa.RecordBatch.from_arrays(
+            [*columns, *batch.columns], names=[*keep, *batch.schema.names]
+        )
+
+
+def _plain(column: Any) -> Any:
+    """Cells themselves, where a column holds numbers that stand for them."""
+    import pyarrow as pa
+
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 @contextmanager

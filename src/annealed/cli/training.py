@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 
 from annealed.cli.application import in_options
-from annealed.cli.model_inputs import open_data
+from annealed.cli.model_inputs import open_data, scorer_named
 from annealed.cli.progress import Progress
 from annealed.estimators import ODAClassifier, ODAClustering
+from annealed.estimators.classifier import GivenPosteriors
 from annealed.tables.columns import is_missing, short_list
 from annealed.tables.files import TableError, TableFile, draw
 from annealed.tables.model import TabularModel
@@ -43,6 +44,7 @@ class FitOptions:
     preprocess: str
     n_clusters: str | int | None
     divergence: str
+    scoring: str | None
     test: float
     max_rows: int
     seed: int
@@ -73,6 +75,7 @@ class Trained:
 def train(options: FitOptions, progress: Progress) -> Trained:
     """Read, hold out, learn, test."""
     started = time.perf_counter()
+    scorer = None if options.scoring is None else scorer_named(options.scoring)
     file = open_data(options.data)
     columns = _columns_to_use(options, file)
     table, kinds, rows = _read(options, file, columns, progress)
@@ -106,7 +109,7 @@ def train(options: FitOptions, progress: Progress) -> Trained:
         shares = Counter(labels.tolist())
         trained.class_shares = {str(label): n / len(labels) for label, n in shares.most_common()}
         progress.phase("testing")
-        trained.scores = _scores(model, features.filter(test), labels, test)
+        trained.scores = _scores(options, scorer, model, features.filter(test), labels, test)
     trained.seconds = time.perf_counter() - started
     return trained
 
@@ -211,7 +214,10 @@ def _estimator(options: FitOptions, progress: Progress) -> Any:
     callbacks = [lambda level: progress.level(level)]
     if options.target is not None:
         classifier = ODAClassifier(
-            divergence=options.divergence, random_state=options.seed, callbacks=callbacks
+            divergence=options.divergence,
+            scoring=options.scoring,
+            random_state=options.seed,
+            callbacks=callbacks,
         )
         progress.annealing(classifier.gamma, "choosing a level")
         return classifier
@@ -227,7 +233,12 @@ def _estimator(options: FitOptions, progress: Progress) -> Any:
 
 
 def _scores(
-    model: TabularModel, rows: Any, labels: NDArray[Any], test: NDArray[np.bool_]
+    options: FitOptions,
+    scorer: Any,
+    model: TabularModel,
+    rows: Any,
+    labels: NDArray[Any],
+    test: NDArray[np.bool_],
 ) -> dict[str, float]:
     """How it does on rows it has not learnt, or, if none were held out, did while choosing."""
     if test.any():
@@ -235,6 +246,13 @@ def _scores(
         right = model.classes_[shares.argmax(axis=1)] == labels[test]
         places = np.searchsorted(model.classes_, labels[test])
         loss = log_loss(places, shares, labels=np.arange(len(model.classes_)))
-        return {"accuracy": float(right.mean()), "log_loss": float(loss)}
+        scores = {"accuracy": float(right.mean()), "log_loss": float(loss)}
+        if scorer is not None:
+            given = GivenPosteriors(model.classes_, shares)
+            scores[str(options.scoring)] = float(scorer(given, shares, labels[test]))
+        return scores
     chosen = model.chosen_
-    return {} if chosen is None else {"accuracy": chosen.accuracy, "log_loss": chosen.log_loss}
+    if chosen is None:
+        return {}
+    scores = {"accuracy": chosen.accuracy, "log_loss": chosen.log_loss}
+    return scores if scorer is None else scores | {str(options.scoring): chosen.score}

@@ -162,16 +162,15 @@ def load(
     bunch : sklearn.utils.Bunch
         With the fields
 
-        data : ndarray of shape (n_samples, n_features), float64
-        target : ndarray of shape (n_samples,), int64
-            Of two classes, 1 is the positive one: malignant, diabetes, above 50K, fraud.
-        frame : DataFrame of both, or None unless ``as_frame``
-        feature_names, target_names : list of str
-        name : str
-            As asked for, with ``_subset`` at its end if there are fewer rows than published.
-        source : str
-            Where the data come from.
-        DESCR : str
+        - data : ndarray of shape (n_samples, n_features), float64
+        - target : ndarray of shape (n_samples,), int64. Of two classes, 1 is the positive one:
+          malignant, diabetes, above 50K, fraud.
+        - frame : DataFrame of both, or None unless ``as_frame``
+        - feature_names, target_names : list of str
+        - name : str. As asked for, with ``_subset`` at its end if there are fewer rows than
+          published.
+        - source : str. Where the data come from.
+        - DESCR : str
     (data, target) : tuple
         If ``return_X_y``.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from annealed.divergences import BregmanDivergence
 from annealed.persistence.locking import Lock, check_writable, remove_leftovers
-from annealed.persistence.models import FilePath, read_model, write_model
+from annealed.persistence.models import read_model, write_model
 
 
 class Checkpoint:
@@ -44,7 +45,7 @@ class Checkpoint:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: FilePath) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._lock = Lock(self.path)
 

@@ -9,6 +9,7 @@ of https://github.com/huggingface/safetensors; its own readers open our files to
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import stat
@@ -34,6 +35,10 @@ MOST_MARKS = 250_000
 MOST_DIMENSIONS = 8
 CHECKSUM = "sha256"
 NO_CHECKSUM = "0" * 64
+
+
+# A file by its name, or one that is open.
+FileOrPath = str | os.PathLike[str] | BinaryIO
 
 
 class ModelFileError(ValueError):
@@ -78,7 +83,7 @@ def write_container(
         file.write(_bytes(array))
 
 
-def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, AnyArray]]:
+def read_container(path: FileOrPath) -> tuple[dict[str, str], dict[str, AnyArray]]:
     """Texts and arrays of a file; ModelFileError, with the reason, if anything is wrong with it."""
     with _opened(path) as (file, size):
         length, text = _header_bytes(file, size, path)
@@ -106,7 +111,7 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[s
     return metadata, arrays
 
 
-def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+def read_metadata(path: FileOrPath) -> dict[str, str]:
     """The texts of a file alone, without reading its arrays or checking them."""
     with _opened(path) as (file, size):
         _, text = _header_bytes(file, size, path)
@@ -116,12 +121,12 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
         return _metadata(header.get("__metadata__"), path)
 
 
-def refuse(path: str | os.PathLike[str], reason: str) -> NoReturn:
+def refuse(path: FileOrPath, reason: str) -> NoReturn:
     """Raise ModelFileError for that file."""
-    raise ModelFileError(f"{os.fspath(path)!r} cannot be read as a model: {reason}")
+    raise ModelFileError(f"{shown(path)} cannot be read as a model: {reason}")
 
 
-def parse_json(text: bytes, path: str | os.PathLike[str], what: str) -> Any:
+def parse_json(text: bytes, path: FileOrPath, what: str) -> Any:
     """Strict JSON within bounds: no duplicate keys, no NaN or infinity."""
     if len(text) > MOST_BYTES or _marks(text) > MOST_MARKS:
         refuse(path, f"{what} is larger than that of any model")
@@ -173,12 +178,17 @@ def _bytes(array: AnyArray) -> memoryview:
 
 
 class _opened:
-    """An ordinary file opened for reading, and its size."""
+    """A file for reading, and its size; one that is open is read to its end and left open."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: FileOrPath) -> None:
         self.path = path
 
     def __enter__(self) -> tuple[BinaryIO, int]:
+        if not isinstance(self.path, (str, os.PathLike)):
+            # Whole, since a pipe cannot tell its size, and what a header says is checked by it.
+            content = checked_open(self.path, "read").read()
+            self.file: BinaryIO = io.BytesIO(content)
+            return self.file, len(content)
         if not stat.S_ISREG(os.stat(self.path).st_mode):
             refuse(self.path, "it is not an ordinary file")
         self.file = open(self.path, "rb")
@@ -188,7 +198,24 @@ class _opened:
         self.file.close()
 
 
-def _header_bytes(file: BinaryIO, size: int, path: str | os.PathLike[str]) -> tuple[bytes, bytes]:
+def checked_open(file: BinaryIO, method: str) -> BinaryIO:
+    """An open file that can "read" or "write" bytes; TypeError if it cannot."""
+    if isinstance(file, io.TextIOBase):
+        raise TypeError("the file was opened as text, and a model is bytes: open it in binary mode")
+    if not hasattr(file, method):
+        raise TypeError(f"give the name of a file, or one that is open to {method}, not {file!r}")
+    return file
+
+
+def shown(path: FileOrPath) -> str:
+    """A file in a message: its name in quotes, if it has one."""
+    if isinstance(path, (str, os.PathLike)):
+        return repr(os.fspath(path))
+    name = getattr(path, "name", None)
+    return repr(name) if isinstance(name, str) else "the file"
+
+
+def _header_bytes(file: BinaryIO, size: int, path: FileOrPath) -> tuple[bytes, bytes]:
     length = file.read(8)
     if len(length) < 8:
         refuse(path, f"it holds {size} bytes, too few for one")
@@ -207,7 +234,7 @@ def _header_bytes(file: BinaryIO, size: int, path: str | os.PathLike[str]) -> tu
     return length, text
 
 
-def _metadata(value: Any, path: str | os.PathLike[str]) -> dict[str, str]:
+def _metadata(value: Any, path: FileOrPath) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         refuse(path, "it was not written by annealed.save: there is no text in its header")
     digits = value.get(CHECKSUM, "")
@@ -217,7 +244,7 @@ def _metadata(value: Any, path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _places(
-    header: Mapping[str, Any], size: int, path: str | os.PathLike[str]
+    header: Mapping[str, Any], size: int, path: FileOrPath
 ) -> Iterator[tuple[str, np.dtype[Any], tuple[int, ...]]]:
     """Name, type and shape of every array in the order they lie in the file, all checked first."""
     found = []
@@ -253,7 +280,7 @@ def _wholes(values: Any, most: int) -> bool:
     return isinstance(values, list) and all(type(n) is int and 0 <= n <= most for n in values)
 
 
-def _fill(file: BinaryIO, array: AnyArray, path: str | os.PathLike[str]) -> None:
+def _fill(file: BinaryIO, array: AnyArray, path: FileOrPath) -> None:
     into = array.reshape(-1).view(np.uint8).data
     if file.readinto(into) != len(into):  # type: ignore[attr-defined]
         refuse(path, "it became shorter while it was read")

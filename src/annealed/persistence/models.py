@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import platform
@@ -19,11 +20,14 @@ from annealed.persistence.answer import answer_of
 from annealed.persistence.classes import ESTIMATORS, SCHEMAS
 from annealed.persistence.container import (
     AnyArray,
+    FileOrPath,
     ModelFileError,
+    checked_open,
     parse_json,
     read_container,
     read_metadata,
     refuse,
+    shown,
     write_container,
 )
 from annealed.persistence.decoder import Decoder
@@ -35,10 +39,9 @@ from annealed.stored import MalformedError
 #: Version of what stands in the header. It changes only when files written before could no longer
 #: be read as they are; new fields have defaults instead.
 FORMAT = 1
-FilePath = str | os.PathLike[str]
 
 
-def save(estimator: Any, path: FilePath) -> None:
+def save(estimator: Any, path: FileOrPath) -> None:
     """Write an estimator, fitted or not, to one file.
 
     The file is in the safetensors format: arrays, and a header in JSON with everything else. It
@@ -48,8 +51,10 @@ def save(estimator: Any, path: FilePath) -> None:
     Parameters
     ----------
     estimator : any estimator of annealed, `TabularModel` among them
-    path : str or path-like
-        Any name; ".oda" is customary. A file of that name is replaced.
+    path : str, path-like or binary file
+        Any name; ".oda" is customary. A file of that name is replaced. Into a file that is open (an
+        `io.BytesIO`, a member of an archive, a socket) it is written where that stands; whether
+        all of it arrives is then for whoever opened it.
 
     Raises
     ------
@@ -81,7 +86,7 @@ def save(estimator: Any, path: FilePath) -> None:
     write_model(estimator, path, {})
 
 
-def load(path: FilePath, divergence: BregmanDivergence | None = None) -> Any:
+def load(path: FileOrPath, divergence: BregmanDivergence | None = None) -> Any:
     """Read an estimator from a file that `save` has written, or from a checkpoint.
 
     Nothing in the file is executed, and nothing in it is believed: a file that was damaged, cut
@@ -89,7 +94,8 @@ def load(path: FilePath, divergence: BregmanDivergence | None = None) -> Any:
 
     Parameters
     ----------
-    path : str or path-like
+    path : str, path-like or binary file
+        A file that is open is read from where it stands to its end.
     divergence : BregmanDivergence, optional
         For a model with a divergence of your own, which a file can only name: the same one again.
 
@@ -119,7 +125,7 @@ def load(path: FilePath, divergence: BregmanDivergence | None = None) -> Any:
     return read_model(path, divergence)[0]
 
 
-def describe(path: FilePath) -> dict[str, Any]:
+def describe(path: FileOrPath) -> dict[str, Any]:
     """What the header of a model file says of it, without its arrays.
 
     Returns
@@ -134,11 +140,20 @@ def describe(path: FilePath) -> dict[str, Any]:
     return result
 
 
-def write_model(estimator: Any, path: FilePath, extra: dict[str, Any]) -> None:
+def write_model(estimator: Any, path: FileOrPath, extra: dict[str, Any]) -> None:
     """Write an estimator and plain values that go with it."""
     metadata, arrays = pack(estimator, extra)
-    with replacing(Path(path)) as file:
-        write_container(file, metadata, arrays)
+    if isinstance(path, (str, os.PathLike)):
+        with replacing(Path(path)) as file:
+            write_container(file, metadata, arrays)
+        return
+    # In one piece, whatever the file makes of many. One without a buffer may take less than it is
+    # given.
+    whole = io.BytesIO()
+    write_container(whole, metadata, arrays)
+    rest = whole.getbuffer()
+    while len(rest):
+        rest = rest[checked_open(path, "write").write(rest) or len(rest) :]
 
 
 def pack(estimator: Any, extra: dict[str, Any]) -> tuple[dict[str, str], dict[str, AnyArray]]:
@@ -207,7 +222,9 @@ def _shown(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def read_model(path: FilePath, divergence: BregmanDivergence | None) -> tuple[Any, dict[str, Any]]:
+def read_model(
+    path: FileOrPath, divergence: BregmanDivergence | None
+) -> tuple[Any, dict[str, Any]]:
     """The estimator in a file, and the plain values that go with it."""
     metadata, arrays = read_container(path)
     header = _header(metadata, path)
@@ -222,7 +239,7 @@ def read_model(path: FilePath, divergence: BregmanDivergence | None) -> tuple[An
 
 
 @contextlib.contextmanager
-def _refusing(path: FilePath) -> Iterator[None]:
+def _refusing(path: FileOrPath) -> Iterator[None]:
     """Whatever goes wrong in here is wrong with the file."""
     try:
         yield
@@ -232,12 +249,11 @@ def _refusing(path: FilePath) -> Iterator[None]:
         # The file was written whole (its checksum is right) but by nothing of ours. Whatever the
         # parts it is made of had to say to each other comes out here as one clean error.
         raise ModelFileError(
-            f"{os.fspath(path)!r} cannot be read as a model: its parts do not fit together "
-            f"({error})"
+            f"{shown(path)} cannot be read as a model: its parts do not fit together ({error})"
         ) from error
 
 
-def _header(metadata: dict[str, str], path: FilePath) -> dict[str, Any]:
+def _header(metadata: dict[str, str], path: FileOrPath) -> dict[str, Any]:
     if "annealed" not in metadata:
         refuse(path, "its header holds no model")
     header = parse_json(metadata["annealed"].encode("utf-8", "replace"), path, "its model")
@@ -246,13 +262,13 @@ def _header(metadata: dict[str, str], path: FilePath) -> dict[str, Any]:
         refuse(path, "its header holds no model")
     if number > FORMAT:
         raise ModelFileError(
-            f"{os.fspath(path)!r} was written by a newer version of annealed (format {number}, "
+            f"{shown(path)} was written by a newer version of annealed (format {number}, "
             f"this one reads up to {FORMAT}): update annealed"
         )
     return dict(header)
 
 
-def _extra(header: dict[str, Any], path: FilePath) -> dict[str, Any]:
+def _extra(header: dict[str, Any], path: FileOrPath) -> dict[str, Any]:
     with _refusing(path):
         extra = Decoder({}, {}).decode(header.get("extra"))
     if not isinstance(extra, dict):

@@ -139,7 +139,8 @@ class CodevectorDisplay:
         Parameters
         ----------
         estimator : estimator with codevectors
-            Of a pipeline, give its last step, and the steps before it as ``inverse_transform``.
+            Of a pipeline, give its last step, and the steps before it as ``inverse_transform``. A
+            `TabularModel` is shown in the units and names of its table, categories as shares.
         kind : {"auto", "image", "profile", "table"}, default="auto"
             Images if ``image_shape`` is given; otherwise profiles of up to eight codevectors and
             a table of more.
@@ -151,9 +152,9 @@ class CodevectorDisplay:
         feature_names : sequence of str, optional
             Names of the original features; left out, those the estimator (or, if it has them, the
             transformer) was fitted with.
-        X : array-like of shape (n_samples, n_features), optional
-            Rows in the original units. The scales of profiles then hold 96 % of them, so that
-            features in which codevectors hardly differ look so.
+        X : array-like of shape (n_samples, n_features) or table, optional
+            Rows in the original units; of a `TabularModel` a table. The scales of profiles then
+            hold 96 % of them, so that features in which codevectors hardly differ look so.
         ax : matplotlib Axes, optional
             Where to draw; left out, a new figure.
 
@@ -171,6 +172,8 @@ class CodevectorDisplay:
         if kind == "image":
             _check_shape(image_shape, rows.shape[1])
         known = feature_names
+        if known is None and inverse_transform is None:
+            known = getattr(estimator, "feature_names_out_", None)  # of a TabularModel
         for source in (inverse_transform, estimator):
             if known is None:
                 known = getattr(source, "feature_names_in_", None)
@@ -180,7 +183,9 @@ class CodevectorDisplay:
         group = np.zeros(len(rows), dtype=np.int64)
         if classes is not None:
             group = np.searchsorted(classes, estimator.codevector_labels_)
-        order = np.lexsort([_position(estimator.codevectors_), group])
+        # As they are compared: in the units of a table one column may outweigh all others.
+        compared = getattr(estimator, "estimator_", estimator).codevectors_
+        order = np.lexsort([_position(compared), group])
         if classes is not None:
             names = name_classes(classes, len(classes))
             captions = [plain(names[g], 14) for g in group]
@@ -198,7 +203,7 @@ class CodevectorDisplay:
             colours=group[order],
             captions=[captions[i] for i in order],
             names=names if len(names) <= MOST_BRANCHES else [],
-            scales=None if X is None else _scales(rows, np.asarray(X, dtype=float)),
+            scales=None if X is None else _scales(rows, _as_numbers(estimator, X)),
         )
         return display.plot(ax)
 
@@ -413,6 +418,15 @@ def _taken_back(codevectors: Array, inverse_transform: Any) -> Array:
             f"{rows.shape}; one row for each is needed"
         )
     return rows
+
+
+def _as_numbers(estimator: Any, X: Any) -> Array:
+    """Rows in the units to be shown; those of a table as its model sees them, no cell missing."""
+    step = getattr(estimator, "preprocessor_", None)
+    if step is None:
+        return np.asarray(X, dtype=float)
+    rows, _ = estimator.separated(X)
+    return np.asarray(step.inverse_transform(step.transform(rows)))
 
 
 def _scales(codevectors: Array, rows: Array) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from annealed.stored import State, require
 from annealed.tables.columns import Floats, is_missing
 from annealed.tables.preprocessing import TablePreprocessor
 from annealed.tables.targets import names_in, take_out
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Record = Mapping[str, Any] | Sequence[Any]
 
@@ -64,7 +67,7 @@ class TabularModel(BaseEstimator):
         In the units of the table: numbers as they were, for texts the share of each category.
         ``estimator_.codevectors_`` has them as they are compared.
     feature_names_out_ : ndarray of str
-        What the columns of ``codevectors_`` are.
+        What the columns of ``codevectors_`` are; `codevectors_to_frame` puts the two together.
     candidates_, chosen_, classes_, codevector_labels_, feature_relevances_, labels_, n_clusters_, \
 n_clusters_margin_, path_, persistence_, temperature_, weights_
         Those of ``estimator_``, where it has them.
@@ -281,6 +284,30 @@ n_clusters_margin_, path_, persistence_, temperature_, weights_
         """The codevectors in the units of the table, shape (K, n_features_out)."""
         check_is_fitted(self)
         return self.preprocessor_.inverse_transform(self.estimator_.codevectors_)
+
+    def codevectors_to_frame(self) -> pd.DataFrame:
+        """The codevectors as a pandas DataFrame, with the names of what their columns are.
+
+        Returns
+        -------
+        DataFrame
+            A row for each codevector, named by its class (a classifier) or cluster; first its
+            "weight", then the columns of the table in their own units. A column of texts has a
+            column "name=category" for each category, its share; fine-tuned codevectors may lie a
+            little beyond the data, and shares below 0 or above 1.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        names = [str(name) for name in self.feature_names_out_]
+        frame = pd.DataFrame(self.codevectors_, columns=names)
+        kind = "class" if self._is_classifier() else "cluster"
+        labels = self.codevector_labels_ if kind == "class" else np.arange(len(frame))
+        frame.index = pd.Index(labels, name=kind)
+        weights = getattr(self.estimator_, "weights_", None)
+        if weights is not None:
+            frame.insert(0, "weight", weights, allow_duplicates=True)
+        return frame
 
     @property
     def cluster_centers_(self) -> Floats:
