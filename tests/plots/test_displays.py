@@ -59,7 +59,7 @@ def named(X, names):
 def clusters():
     """A clustering of three groups in the plane, with its rows."""
     X, _ = make_blobs(300, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)
-    return ODAClustering(random_state=0).fit(X), X
+    return ODAClustering(shape="round", random_state=0).fit(X), X
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,12 @@ def many():
     """200 codevectors of 30 features, with odd names."""
     X, _ = make_blobs(1500, n_features=30, centers=12, cluster_std=3.0, random_state=0)
     X = named(X, [f"{ODD[j % 8]} {j}" for j in range(30)])
-    return ODAClustering(200, K_max=220, samples_per_codevector=5, random_state=0).fit(X), X
+    return (
+        ODAClustering(200, shape="round", K_max=220, samples_per_codevector=5, random_state=0).fit(
+            X
+        ),
+        X,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +217,7 @@ def test_tradeoff_curves_are_the_columns_of_the_path(clusters):
 def test_bars_are_the_persistence_beside_structureless_data(clusters):
     model, _ = clusters
     display = TradeoffDisplay.from_estimator(model)
-    found = model.persistence_
+    found = model._persistence
     n = len(display.bars_)
     np.testing.assert_allclose(
         [bar.get_height() for bar in display.bars_], found.plateau[1 : n + 1]

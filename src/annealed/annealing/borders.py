@@ -89,7 +89,8 @@ class Density:
         """The border with most support, over all widths; None if there is nothing to part."""
         if len(self.points) < 2:
             return None
-        seen, width = [], self.narrowest
+        seen: list[_View] = []
+        width = self.narrowest
         while not seen or (width < self.widest and seen[-1].several):
             seen.append(_View(self, width))
             width *= WIDENING
@@ -131,15 +132,18 @@ class _View:
         squares = np.log(kernel**2 @ (density.weights * density.heights(widths) ** 2)) + 2 * top
         self.middles = density.kernels(density.to_middles, widths)[2]
         # f rests on N f^2 / sum rho k^2 samples; there are about so many places to look at.
-        log_counts = np.log(density.samples) + 2 * self.peaks - squares
+        self.counts = density.samples * np.exp(2 * self.peaks - squares)
         places = float(density.weights @ np.exp(squares - 2 * self.peaks))
         self.low, self.high, saddles = self._joins()
-        depth = np.exp(np.minimum(saddles - self.peaks[self.low], 0.0))
+        depth = self.depth = np.exp(np.minimum(saddles - self.peaks[self.low], 0.0))
         # Poisson counts n and n depth: the difference of their square roots has variance 1/2. The
-        # largest of m such differences is sqrt(2 log m) by chance.
-        deviation = np.sqrt(2 * np.exp(log_counts[self.low])) * (1 - np.sqrt(depth))
-        support = deviation - np.sqrt(2 * np.log(max(places, 2.0)))
-        support = np.where(depth <= DEEPEST_SADDLE, support, np.minimum(support, 0.0))
+        # largest of m such differences is sqrt(2 log m) by chance; here m places, each at widths of
+        # which those count that are a factor 4 apart, the others showing much the same.
+        places *= np.log(max(density.widest / density.narrowest, 4.0)) / np.log(4)
+        root = np.sqrt(2 * self.counts[self.low])
+        by_chance = root * (1 - np.sqrt(depth)) - np.sqrt(2 * np.log(max(places, 2.0)))
+        # As sure as the lesser of the two: that it is there, and that it is deep.
+        support = np.minimum(by_chance, root * (np.sqrt(DEEPEST_SADDLE) - np.sqrt(depth)))
         self.several = bool((depth < 1).any())  # wider kernels will not part what is one now
         self.clearest = int(support.argmax())
         self.support = float(support[self.clearest])
@@ -236,8 +240,8 @@ def cuts(
 ) -> list[Cut]:
     """Divide codevectors at the clearest border, again and again.
 
-    As long as a border is supported, and on until there are ``at_least`` clusters if so many can
-    be made. The k-th entry has k + 2 clusters.
+    As long as a border is supported, and on to ``at_least`` clusters; the first border that is not
+    is the last. The k-th entry has k + 2 clusters.
     """
     clusters = np.zeros(len(points), dtype=np.int64)
     queue: list[tuple[float, int, Integers, _Border]] = []
@@ -252,24 +256,117 @@ def cuts(
     consider(np.arange(len(points)))
     while queue:
         support, _, members, border = heapq.heappop(queue)
-        if support >= 0 and len(found) + 1 >= at_least:
-            break
-        sides = members[~border.lower], members[border.lower]
-        if weights[sides[0]].sum() < weights[sides[1]].sum():
-            sides = sides[1], sides[0]
-        clusters = clusters.copy()
-        clusters[sides[1]] = len(found) + 1
+        clusters = _divided(clusters, weights, members, border.lower, len(found) + 1)
         found.append(Cut(-support, clusters))
-        for side in sides:
+        if support >= 0 and len(found) >= at_least:
+            break
+        for side in (members[~border.lower], members[border.lower]):
             consider(side)
     return found
 
 
+def _divided(
+    clusters: Integers, weights: Array, members: Integers, part: NDArray[np.bool_], new: int
+) -> Integers:
+    """Clusters with one of them parted in two; the heavier side keeps its number."""
+    if weights[members[part]].sum() > weights[members[~part]].sum():
+        part = ~part
+    clusters = clusters.copy()
+    clusters[members[part]] = new
+    return clusters
+
+
+def halved(points: Array, weights: Array, clusters: Integers, K: int) -> Integers:
+    """Clusters divided on, where that saves most distortion, until there are K of them.
+
+    For a number of clusters that is given and larger than what borders show.
+    """
+    queue: list[tuple[float, int, Integers, NDArray[np.bool_]]] = []
+
+    def consider(members: Integers) -> None:
+        if len(members) > 1:
+            part, saved = _halves(points[members], weights[members])
+            heapq.heappush(queue, (-saved, int(members[0]), members, part))
+
+    for k in range(int(clusters.max()) + 1):
+        consider(np.flatnonzero(clusters == k))
+    for new in range(int(clusters.max()) + 1, K):
+        if not queue:
+            break
+        _, _, members, part = heapq.heappop(queue)
+        clusters = _divided(clusters, weights, members, part, new)
+        for side in (members[~part], members[part]):
+            consider(side)
+    return clusters
+
+
+def _halves(points: Array, weights: Array) -> tuple[NDArray[np.bool_], float]:
+    """Two round halves (2-means from the principal axis), and the distortion that they save."""
+    share = weights / weights.sum()
+    centred = points - share @ points
+    axis = np.linalg.svd(centred * np.sqrt(share)[:, None], full_matrices=False)[2][0]
+    part = centred @ axis > 0
+    saved = 0.0
+    for _ in range(50):
+        mass = share[part].sum()
+        if not 0 < mass < 1 or part.all() or not part.any():
+            part = np.arange(len(points)) == int((centred**2).sum(axis=1).argmax())
+            mass = share[part].sum()
+        gap = (share * part) @ centred / mass - (share * ~part) @ centred / (1 - mass)
+        middle = ((share * part) @ centred / mass + (share * ~part) @ centred / (1 - mass)) / 2
+        saved = float(weights.sum() * mass * (1 - mass) * (gap**2).sum())
+        now = (centred - middle) @ gap > 0
+        if (now == part).all() or now.all() or not now.any():
+            break
+        part = now
+    return part, saved
+
+
+def loose(
+    points: Array, weights: Array, narrowest: float, samples: float, size: float
+) -> NDArray[np.bool_]:
+    """Which codevectors of a cluster lie apart from it, in groups of fewer than ``size`` samples.
+
+    They are looked at with kernels that hold so many samples: what is apart then has no place among
+    so many, however it was joined.
+    """
+    apart = np.zeros(len(points), dtype=bool)
+    if len(points) < 2:
+        return apart
+    density = Density(points, weights, narrowest, samples)
+    width = narrowest
+    view = _View(density, width)
+    while width < density.widest and view.counts @ weights / weights.sum() < size:
+        width *= WIDENING
+        view = _View(density, width)
+    roots, mass = _Roots(len(points)), (weights * samples).tolist()
+    groups = {i: [i] for i in range(len(points))}
+    for low, high, depth in zip(view.low, view.high, view.depth, strict=True):
+        a, b = roots.find(int(low)), roots.find(int(high))
+        small = a if mass[a] < mass[b] else b
+        if depth <= DEEPEST_SADDLE and mass[small] < size:
+            apart[groups[small]] = True
+        roots.parent[a] = b
+        mass[b] += mass[a]
+        groups[b] += groups.pop(a)
+    return apart
+
+
 def straightened(divergence: BregmanDivergence, rows: Array, mean: Array) -> Array:
-    """Rows in coordinates where the divergence is squared Euclidean, to second order at the mean."""
+    """Rows where the divergence is squared Euclidean, to second order at the mean."""
     if divergence.matrix is not None:
         return np.asarray(rows @ divergence.matrix)
     return np.asarray(rows * np.sqrt(divergence.hessian_diagonal(mean[None, :])[0] / 2))
+
+
+def narrowest_for(level: Level, samples: float) -> float:
+    """Twice the variance of the narrowest kernel for a level."""
+    # Samples scatter around their codevector by T/2 in every direction, or by what was measured:
+    # with many features and few rows the ladder may end before a level is as fine as its T. A
+    # codevector is the mean of its own samples, so they lie closer to it than others would.
+    free = max(1 - level.n_codevectors / samples, 1 / samples)
+    measured = 2 * level.distortion / level.codevectors.shape[1] / free
+    return float(NARROWEST * max(level.temperature, measured))
 
 
 def cuts_of(
@@ -277,9 +374,4 @@ def cuts_of(
 ) -> list[Cut]:
     """Divide the codevectors of a level; ``samples`` is how many it was learnt from."""
     points = straightened(divergence, level.codevectors, mean)
-    # Samples scatter around their codevector by T/2 in every direction, or by what was measured:
-    # with many features and few rows the ladder may end before a level is as fine as its T. A
-    # codevector is the mean of its own samples, so they lie closer to it than others would.
-    free = max(1 - level.n_codevectors / samples, 1 / samples)
-    scatter = max(level.temperature, 2 * level.distortion / points.shape[1] / free)
-    return cuts(points, level.weights, NARROWEST * scatter, samples, at_least)
+    return cuts(points, level.weights, narrowest_for(level, samples), samples, at_least)

@@ -210,7 +210,7 @@ class ClassAnnealer(RunOwner):
             book = codebook.perturb(book, size, self.divergence, self.low, self.high)
         self.book = book
         K = len(book)
-        at_least = schedule.samples_per_codevector * K
+        at_least = schedule.samples_for(K)
         self.run_settings = {
             "T": T,
             "small_step": schedule.epsilon_c * (1.0 if schedule.paper else T),

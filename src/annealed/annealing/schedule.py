@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from annealed.stored import Amount, Count, Positive, Rule
+from annealed.stored import Amount, Count, Positive, Rule, Since
 
 # T_max = "auto" is this many units of temperature, U = trace(H C), where one codevector is stable
 # for certain, and T_min = "auto" this share of T_max. The paper's are multiples of Delta_S d.
@@ -39,9 +39,17 @@ class Schedule:
     alpha: tuple[float, float] = (1.0, 0.9)
     alpha_min: Amount = 0.0
     samples_per_codevector: Count = 100
+    K_sampled: Annotated[Positive | None, Since("0.2", None)] = (
+        None  # of more a level takes no more
+    )
     patience: Positive = 5
     paper: bool = False
     splitting: bool = True
+
+    def samples_for(self, K: int) -> int:
+        """Samples a level of K codevectors takes at least."""
+        most = K if self.K_sampled is None else min(K, self.K_sampled)
+        return self.samples_per_codevector * most
 
     @property
     def room(self) -> int:

@@ -130,12 +130,6 @@ class StreamingEstimator(AnnealingEstimator):
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_fast_path"}
 
-    def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
-        """The fitted model at another level of its path: see `AnnealingEstimator.at`."""
-        twin = super().at(temperature=temperature, n_codevectors=n_codevectors)
-        twin.__dict__.pop("_fast_path", None)
-        return twin
-
     # -- streams that change, and several streams --------------------------------------------------
 
     @all_or_nothing
