@@ -575,3 +575,22 @@ def test_without_matplotlib_a_display_says_what_to_install(clusters, monkeypatch
         assert str(refused.value) == (
             "drawing needs matplotlib, which is not installed: pip install 'annealed[plot]'"
         )
+
+
+# -- clusters of any shape -------------------------------------------------------------------------
+
+
+def test_joined_codevectors_have_the_colour_of_their_cluster():
+    X, _ = make_moons(400, noise=0.05, random_state=0)
+    model = ODAClustering(2, random_state=0).fit(X)
+    clusters = model.codevector_clusters_
+    assert len(clusters) > model.n_clusters_ == 2
+    codebook = CodebookDisplay.from_estimator(model, X)
+    assert codebook.names == ["cluster 0", "cluster 1"] and "2 clusters" in codebook.title
+    np.testing.assert_array_equal(codebook.colours, clusters)
+    np.testing.assert_array_equal(codebook.data_colours, model.labels_)
+    for display in (BifurcationDisplay, SplitTreeDisplay):
+        drawn = display.from_estimator(model)
+        assert drawn.branch_names == ["cluster 0", "cluster 1"]
+    coldest = BifurcationDisplay.from_estimator(model).branches[-1]
+    np.testing.assert_array_equal(coldest, clusters)

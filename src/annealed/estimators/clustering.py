@@ -224,6 +224,16 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         -------
         self
         """
+        return self._fit(X, sample_weight)
+
+    @all_or_nothing
+    def _learn_summary(self, rows: Array, labels: NDArray[Any] | None, weights: Array) -> None:
+        self._fit(rows, weights, stand_for=max(round(float(weights.sum())), len(rows)))
+
+    def _fit(
+        self, X: ArrayLike, sample_weight: ArrayLike | None, stand_for: int | None = None
+    ) -> Self:
+        """Anneal rows; ``stand_for``: how many samples they are a summary of."""
         divergence, schedule = self._parameters()
         rows = self._checked_rows(X, divergence, reset=True)
         weights = mean_one(checked_weights(sample_weight, len(rows)))
@@ -231,7 +241,12 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         if schedule.wanted is not None and samples < schedule.wanted:
             raise ValueError(f"n_samples={samples} should be >= n_clusters={schedule.wanted}.")
         seed = self._seed()
-        self._learner = self._new_learner(rows.shape[1], divergence, schedule, samples, seed)
+        # A codevector for every two rows; finer ones would be the rows themselves.
+        finest = samples // 2 if stand_for is None else samples
+        learner_schedule = self._finer(schedule, finest)
+        self._learner = self._new_learner(
+            rows.shape[1], divergence, learner_schedule, stand_for or samples, seed
+        )
         rng = np.random.default_rng(seed)
         with run_callbacks(
             self, X, None, sample_weight, max_levels=self._most_levels(schedule)
@@ -360,16 +375,18 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         if self._joins:
             size = 0 if self.min_cluster_size is None else int(self.min_cluster_size)
             choose = JoinedClusters(schedule.wanted, samples, seed, size)
-            if samples is not None and self.K_max == "auto":
-                # In `fit` rows come again: a finer codebook takes time, but no more samples. A
-                # codevector for every two rows; finer ones would be the rows themselves.
-                fine = max(min(K_MAX_TO_JOIN, samples // 2), schedule.wanted or 1)
-                schedule = replace(schedule, K_max=fine, K_sampled=K_SAMPLED_TO_JOIN, growth=fine)
         elif schedule.wanted is not None:
             choose = GivenK(schedule.wanted)
         elif self.n_clusters == "auto":
             choose = PersistentK(samples, seed)
         return ClusterLearner.new(d, divergence, schedule, choose)
+
+    def _finer(self, schedule: Schedule, finest: int) -> Schedule:
+        """The schedule of `fit`, where rows come again: finer codebooks take no more samples."""
+        if not self._joins or self.K_max != "auto":
+            return schedule
+        K_max = max(min(K_MAX_TO_JOIN, finest), schedule.wanted or 1)
+        return replace(schedule, K_max=K_max, K_sampled=K_SAMPLED_TO_JOIN, growth=K_max)
 
     def _learn_checked(
         self, rows: NDArray[Any], labels: NDArray[Any] | None, weights: Array | None, first: bool
