@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Annotated, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from annealed.stored import (
     Matrix,
     Positive,
     Rung,
+    Since,
     State,
     Vector,
     one_length,
@@ -56,6 +57,9 @@ class Level:
         D and H of eq. (F), estimated from the level's own samples before each was learnt.
     score : float
         Minus the distortion in clustering, accuracy in classification.
+    clusters : ndarray of shape (K,) or None
+        Number of the cluster of each codevector, -1 for those in none; None where each is a
+        cluster of its own.
     """
 
     temperature: Amount
@@ -68,6 +72,7 @@ class Level:
     distortion: float
     entropy: float
     score: float
+    clusters: Annotated[Indices | None, Since("0.2", None)] = None
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -77,6 +82,10 @@ class Level:
             *(state[name] for name in ("codevectors", "weights", "classes", "nodes", "parents")),
         )
         require((state["classes"] >= 0).all(), "a codevector has an impossible class")
+        if state["clusters"] is not None:
+            one_length("a level", state["codevectors"], state["clusters"])
+            numbers = np.unique(state["clusters"][state["clusters"] != -1])
+            require((numbers == np.arange(len(numbers))).all(), "a cluster has no codevector")
 
     @property
     def log_weights(self) -> Array:
@@ -88,6 +97,16 @@ class Level:
     def n_codevectors(self) -> int:
         """K."""
         return len(self.codevectors)
+
+    @property
+    def codevector_clusters(self) -> Integers:
+        """Number of the cluster of each codevector, -1 for those in none."""
+        return np.arange(self.n_codevectors) if self.clusters is None else self.clusters
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return self.n_codevectors if self.clusters is None else int(self.clusters.max()) + 1
 
     @property
     def free_energy(self) -> float:

@@ -195,7 +195,9 @@ def test_polish_is_not_led_astray_by_an_outlier():
 
 def test_a_polish_counts_the_samples_it_observes():
     X, _ = make_blobs(400, centers=4, random_state=1)
-    plain, hard = (ODAClustering(4, polish=p, random_state=0).fit(X) for p in (False, True))
+    plain, hard = (
+        ODAClustering(4, shape="round", polish=p, random_state=0).fit(X) for p in (False, True)
+    )
     # At least one pass over the rows from each of its two starts, on top of the path and of what
     # cooling on has shown.
     cooled = hard._learner.annealer.cool_on(X, None, np.random.default_rng(0)).samples

@@ -403,7 +403,7 @@ def test_the_path_is_an_annealing_path_and_the_model_agrees_with_it(blobs):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     assert np.isfinite(model.score_samples(X)).all()
     np.testing.assert_array_equal(model.labels_, model.predict(X))
-    assert model.persistence_ is None and np.isnan(model.n_clusters_margin_)
+    assert model.plausible_n_clusters_ is None and np.isnan(model.n_clusters_margin_)
 
 
 def test_energies_fall_as_the_temperature_does(blobs):

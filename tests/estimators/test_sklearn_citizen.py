@@ -649,7 +649,7 @@ def test_auto_finds_three_clear_blobs_at_their_centres(split, seed, blobs):
 )
 def test_score_is_minus_the_mean_distortion(divergence):
     X = np.abs(stream(500)[0]) + 0.01
-    est = make("clustering", n_clusters=4, divergence=divergence).fit(X)
+    est = make("clustering", n_clusters=4, shape="round", divergence=divergence).fit(X)
     distortion = (est.predict_proba(X) * est.transform(X)).sum(axis=1)
     np.testing.assert_allclose(est.score(X), -distortion.mean(), rtol=1e-9)
     w = np.arange(500.0)

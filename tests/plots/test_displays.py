@@ -66,7 +66,7 @@ def named(X, names):
 def clusters():
     """A clustering of three groups in the plane, with its rows."""
     X, _ = make_blobs(300, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)
-    return ODAClustering(random_state=0).fit(X), X
+    return ODAClustering(shape="round", random_state=0).fit(X), X
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,12 @@ def many():
     """200 codevectors of 30 features, with odd names."""
     X, _ = make_blobs(1500, n_features=30, centers=12, cluster_std=3.0, random_state=0)
     X = named(X, [f"{ODD[j % 8]} {j}" for j in range(30)])
-    return ODAClustering(200, K_max=220, samples_per_codevector=5, random_state=0).fit(X), X
+    return (
+        ODAClustering(200, shape="round", K_max=220, samples_per_codevector=5, random_state=0).fit(
+            X
+        ),
+        X,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +224,7 @@ def test_tradeoff_curves_are_the_columns_of_the_path(clusters):
 def test_bars_are_the_persistence_beside_structureless_data(clusters):
     model, _ = clusters
     display = TradeoffDisplay.from_estimator(model)
-    found = model.persistence_
+    found = model._persistence
     n = len(display.bars_)
     np.testing.assert_allclose(
         [bar.get_height() for bar in display.bars_], found.plateau[1 : n + 1]
@@ -596,3 +601,22 @@ def test_without_matplotlib_a_display_says_what_to_install(clusters, monkeypatch
         assert str(refused.value) == (
             "drawing needs matplotlib, which is not installed: pip install 'annealed[plot]'"
         )
+
+
+# -- clusters of any shape -------------------------------------------------------------------------
+
+
+def test_joined_codevectors_have_the_colour_of_their_cluster():
+    X, _ = make_moons(400, noise=0.05, random_state=0)
+    model = ODAClustering(2, random_state=0).fit(X)
+    clusters = model.codevector_clusters_
+    assert len(clusters) > model.n_clusters_ == 2
+    codebook = CodebookDisplay.from_estimator(model, X)
+    assert codebook.names == ["cluster 0", "cluster 1"] and "2 clusters" in codebook.title
+    np.testing.assert_array_equal(codebook.colours, clusters)
+    np.testing.assert_array_equal(codebook.data_colours, model.labels_)
+    for display in (BifurcationDisplay, SplitTreeDisplay):
+        drawn = display.from_estimator(model)
+        assert drawn.branch_names == ["cluster 0", "cluster 1"]
+    coldest = BifurcationDisplay.from_estimator(model).branches[-1]
+    np.testing.assert_array_equal(coldest, clusters)

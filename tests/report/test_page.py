@@ -274,8 +274,8 @@ def test_a_path_alone_needs_nothing_else(clustering):
 
 
 def test_plateaus_are_those_of_the_choice(iris):
-    model = ODAClustering(random_state=0).fit(iris.data)
-    shown, found = explore(model).contents.plateaus, model.persistence_
+    model = ODAClustering(shape="round", random_state=0).fit(iris.data)
+    shown, found = explore(model).contents.plateaus, model._persistence
     assert shown.n_clusters == model.n_clusters_
     np.testing.assert_array_equal(shown.lasts, found.plateau[: len(shown.lasts)])
     known = np.isfinite(found.required[: len(shown.lasts)])

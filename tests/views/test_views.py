@@ -46,7 +46,7 @@ def test_leaves_are_counted_and_others_stand_amid_their_children():
 
 @pytest.mark.parametrize("n_clusters", [3, 4, "auto"])
 def test_pages_and_pictures_colour_the_same_clusters(groups, n_clusters):
-    model = ODAClustering(n_clusters, random_state=0).fit(groups)
+    model = ODAClustering(n_clusters, shape="round", random_state=0).fit(groups)
     branches, names = find_branches(model.path_, nodes=model.nodes_)
     contents = contents_of(model, groups)
     assert contents.branches == names == [f"cluster {i}" for i in range(model.n_clusters_)]

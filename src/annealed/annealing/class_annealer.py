@@ -276,7 +276,7 @@ class ClassAnnealer(RunOwner):
             book = codebook.perturb(book, size, self.divergence, self.low, self.high)
         self.book = book
         K = len(book)
-        at_least = K * self._samples_per_codevector(book, T, schedule)
+        at_least = schedule.sampled(K) * self._samples_per_codevector(book, T, schedule)
         n = float(K)
         if schedule.looks_along_axes and not self.tracking:
             n = samples_remembered(book, T, self._mean_distortion(book), at_least)

@@ -44,9 +44,14 @@ class Schedule:
     # Whether every cluster is to be found, also where many appear at one temperature: then levels
     # near a transition are longer in many dimensions, and T is held while something is overdue.
     thorough: bool = True
+    K_sampled: Positive | None = None  # a level of more takes no more samples than one of so many
     patience: Positive = 5
     paper: bool = False
     splitting: bool = True
+
+    def sampled(self, K: int) -> int:
+        """As how many codevectors K of them count when a level is told how many samples to take."""
+        return K if self.K_sampled is None else min(K, self.K_sampled)
 
     @property
     def looks_along_axes(self) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
+from annealed.annealing.joined_clusters import PlausibleNumbers
 from annealed.annealing.n_clusters import Persistence, judge_persistence
 from annealed.annealing.schedule import Schedule
 from annealed.baselines.batch import BatchAnnealer, anneal_batch
@@ -43,6 +43,12 @@ class BatchLearner:
     def divergence(self) -> BregmanDivergence:
         """What samples are compared by."""
         return self.annealer.divergence
+
+    @property
+    def plausible(self) -> PlausibleNumbers | None:
+        """How well numbers of clusters are supported, if "auto" has chosen."""
+        found = self.persistence
+        return None if found is None else PlausibleNumbers.by_persistence(found)
 
     def answering(self) -> Level:
         """The model that answers."""
@@ -92,8 +98,8 @@ class DeterministicAnnealing(ClusterReader):
     n_clusters_ : int
     n_clusters_margin_ : float
         How sure "auto" is, see `ODAClustering`.
-    persistence_ : Persistence or None
-        The plateaus behind that.
+    plausible_n_clusters_ : PlausibleNumbers or None
+        Other numbers with their support, the most plausible first.
     labels_ : ndarray of shape (n_samples,)
         Clusters of the rows given to `fit`.
     weights_ : ndarray of shape (n_clusters_,)
@@ -250,9 +256,3 @@ class DeterministicAnnealing(ClusterReader):
             )
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
-
-    @property
-    def persistence_(self) -> Persistence | None:
-        """Plateaus of every K beside those of structureless data, if "auto" has chosen."""
-        check_is_fitted(self)
-        return self._learner.persistence

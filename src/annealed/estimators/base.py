@@ -252,8 +252,13 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
             level = path.codebook(int(n_codevectors))
         else:
             raise ValueError("give either temperature or n_codevectors")
+        return self._fixed_at(level)
+
+    def _fixed_at(self, level: Level) -> Self:
+        """A copy that answers with a level and cannot learn further."""
         twin = copy.copy(self)
-        twin.__dict__.pop("labels_", None)
+        for name in ("labels_", "_fast_path"):
+            twin.__dict__.pop(name, None)
         twin._learner = self._learner.fixed_at(level)
         return twin
 

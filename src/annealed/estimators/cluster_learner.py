@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
-from annealed.annealing.n_clusters import GivenK, PersistentK
+from annealed.annealing.joined_clusters import JoinedClusters, PlausibleNumbers, Reading
+from annealed.annealing.n_clusters import GivenK, Persistence, PersistentK
 from annealed.annealing.polish import cut_by_distortion, harden
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators.learner import Index, Learner, LearnerSettings, Listener
 from annealed.kernels import kernel_for
 from annealed.path import Level, check_level
-from annealed.stored import State, require
+from annealed.stored import State, Stored, require
 
 
 @dataclass(eq=False)
@@ -27,6 +28,8 @@ class ClusterLearner(Learner[LearnerSettings]):
     """
 
     polished: Level | None = None
+    # What the newest level shows on the way down, and by how many samples it had ended.
+    _reading: Annotated[tuple[int, Reading] | None, Stored.NEVER] = None
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -45,7 +48,7 @@ class ClusterLearner(Learner[LearnerSettings]):
         d: int,
         divergence: BregmanDivergence,
         schedule: Schedule,
-        choose: GivenK | PersistentK | None,
+        choose: GivenK | PersistentK | JoinedClusters | None,
     ) -> ClusterLearner:
         """One that has seen nothing yet."""
         annealer = Annealer(d, divergence, schedule, choose)
@@ -67,12 +70,28 @@ class ClusterLearner(Learner[LearnerSettings]):
             self.polished = self._harden(rows, weights, rng)
 
     @property
-    def known(self) -> int | None:
-        """While "auto" has yet to choose: the number of clusters it last knew, 1 at first."""
+    def decided(self) -> bool:
+        """Whether the codebook that tracks is the one that answers."""
+        return self.annealer.choose is None or self.annealer.chosen is not None
+
+    @property
+    def plausible(self) -> PlausibleNumbers | None:
+        """How well numbers of clusters are supported, as far as it is known."""
         choose = self.annealer.choose
-        if not isinstance(choose, PersistentK) or self.annealer.chosen is not None:
-            return None
-        return 1 if choose.persistence is None else choose.persistence.n_clusters
+        if isinstance(choose, PersistentK):
+            found = choose.persistence if self.decided else None
+            return None if found is None else PlausibleNumbers.by_persistence(found)
+        if isinstance(choose, JoinedClusters):
+            return choose.plausible if self.decided else self._read().plausible
+        return None
+
+    @property
+    def persistence(self) -> Persistence | None:
+        """Plateaus of every K beside those of structureless data, where they were asked."""
+        choose = self.annealer.choose
+        if self.decided and isinstance(choose, PersistentK | JoinedClusters):
+            return choose.persistence
+        return None
 
     def answering(self) -> Level:
         """The model that answers."""
@@ -80,10 +99,43 @@ class ClusterLearner(Learner[LearnerSettings]):
             return self.fixed
         if self.polished is not None:
             return self.polished
+        annealer, choose = self.annealer, self.annealer.choose
+        if annealer.chosen is not None:
+            return replace(annealer.model(), clusters=annealer.chosen.clusters)
         # Levels on the way down have as many codevectors as their temperature asks for, which is
         # not yet an answer: no more clusters than are known.
-        known = self.known
-        return self.annealer.model() if known is None else self.annealer.coarse(known)
+        if isinstance(choose, JoinedClusters):
+            level = self._read().level
+            if level is not None:
+                return level
+            if choose.wanted is not None and len(annealer.path()):
+                return GivenK(choose.wanted)(annealer)
+            return annealer.coarse(1 if choose.plausible is None else choose.plausible.best)
+        if isinstance(choose, PersistentK):
+            found = choose.persistence
+            return annealer.coarse(1 if found is None else found.n_clusters)
+        return annealer.model()
+
+    def _read(self) -> Reading:
+        """What the newest level shows; it is looked at once."""
+        choose, path = self.annealer.choose, self.annealer.path()
+        assert isinstance(choose, JoinedClusters)
+        if not len(path):
+            return Reading(None, None)
+        ended = path[-1].samples
+        if self._reading is None or self._reading[0] != ended:
+            self._reading = ended, choose.read(self.annealer)
+        return self._reading[1]
+
+    def with_n_clusters(self, n_clusters: int) -> Level:
+        """The model with another number of clusters."""
+        annealer, choose = self.annealer, self.annealer.choose
+        path = annealer.path()
+        if isinstance(choose, JoinedClusters):
+            level = choose.read(annealer, n_clusters).level
+            if level is not None:
+                return level
+        return path.codebook(n_clusters)
 
     def fixed_at(self, level: Level) -> Self:
         """A twin that answers with a level of the path and cannot learn further."""

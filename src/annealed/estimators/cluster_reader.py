@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.annealing.n_clusters import Persistence, PersistentK
+from annealed.annealing.joined_clusters import PlausibleNumbers
+from annealed.annealing.n_clusters import Persistence
 from annealed.divergences import Array
 from annealed.estimators.base import AnnealingEstimator
 from annealed.estimators.codevectors import checked_weights, consistent
@@ -27,47 +28,93 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         return level
 
     @property
+    def codevector_clusters_(self) -> NDArray[np.int64]:
+        """Number of the cluster of every codevector, -1 for those in none."""
+        return self._model.codevector_clusters
+
+    @property
     def cluster_centers_(self) -> Array:
-        """The codevectors, under the name k-means users expect."""
-        return self.codevectors_
+        """Mean of every cluster, shape (n_clusters_, n_features): of its codevectors, by weight."""
+        model = self._model
+        if model.clusters is None:
+            return model.codevectors
+        member = (model.clusters == np.arange(model.n_clusters)[:, None]) * model.weights
+        return np.asarray(member @ model.codevectors / member.sum(axis=1, keepdims=True))
 
     @property
     def n_clusters_(self) -> int:
-        """Number of codevectors of the current model."""
-        return self._model.n_codevectors
+        """Number of clusters of the current model."""
+        return self._model.n_clusters
 
     @property
-    def persistence_(self) -> Persistence | None:
-        """Plateaus of every K beside those of structureless data, once "auto" has chosen."""
+    def _n_features_out(self) -> int:
+        return self.n_clusters_
+
+    @consistent
+    def transform(self, X: ArrayLike) -> Array:
+        """Divergences of every row to every cluster, shape (n_samples, n_clusters_).
+
+        To the nearest codevector of each.
+        """
+        rows, model = self._rows_to_read(X), self._model
+        distances = kernel_for(self._fitted_divergence).divergences(rows, model.codevectors)
+        if model.clusters is None:
+            return distances
+        nearest = np.full((len(rows), model.n_clusters), np.inf)
+        for k in range(model.n_clusters):
+            distances[:, model.clusters == k].min(axis=1, out=nearest[:, k])
+        return nearest
+
+    @property
+    def plausible_n_clusters_(self) -> PlausibleNumbers | None:
+        """Numbers of clusters with their support, the most plausible first; None if not known."""
         check_is_fitted(self)
-        annealer = self._learner.annealer
-        choose = None if annealer.chosen is None else annealer.choose
-        return choose.persistence if isinstance(choose, PersistentK) else None
+        found: PlausibleNumbers | None = self._learner.plausible
+        return found
+
+    @property
+    def _persistence(self) -> Persistence | None:
+        """Plateaus of every K beside those of structureless data, for pictures and pages."""
+        check_is_fitted(self)
+        found: Persistence | None = self._learner.persistence
+        return found
 
     @property
     def n_clusters_margin_(self) -> float:
-        """How far the plateau of the chosen K stands above the bar, in log T."""
-        return np.nan if self.persistence_ is None else self.persistence_.margin
+        """How sure "auto" is of ``n_clusters_``: its support, nan if the number was given."""
+        found = self.plausible_n_clusters_ if self.n_clusters == "auto" else None
+        return np.nan if found is None else found.margin
 
     def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         model = self._model
+        if model.clusters is not None:
+            groups = _groups(model)
+            answer = self._associate(rows, model, groups)[0].argmax(axis=1)
+            return np.where(answer == model.n_clusters, -1, answer)
         return kernel_for(self._fitted_divergence).assign(
             rows, model.codevectors, model.log_weights, model.temperature
         )
 
     @consistent
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Index of the likeliest codevector of every row (the nearest after a polish)."""
+        """Number of the likeliest cluster of every row (the nearest after a polish).
+
+        -1 for rows that lie in no cluster of ``min_cluster_size``.
+        """
         return self._assign(self._rows_to_read(X))
 
     @consistent
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Associations p(mu_i | x), shape (n_samples, n_clusters_)."""
-        return self._associate_codevectors(self._rows_to_read(X))
+        """Probability of every cluster, shape (n_samples, n_clusters_).
 
-    def _associate_codevectors(self, rows: NDArray[Any]) -> Array:
+        The sum of the associations p(mu_i | x) of its codevectors. What is missing to one belongs
+        to codevectors in no cluster.
+        """
+        return self._associate_clusters(self._rows_to_read(X))
+
+    def _associate_clusters(self, rows: NDArray[Any]) -> Array:
         model = self._model
-        return self._associate(rows, model, np.arange(model.n_codevectors))[0]
+        return self._associate(rows, model, _groups(model))[0][:, : model.n_clusters]
 
     @consistent
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -98,6 +145,12 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         return kernel_for(self._fitted_divergence).associate(
             rows, model.codevectors, model.log_weights, T, group, int(group.max()) + 1
         )
+
+
+def _groups(model: Level) -> NDArray[np.int64]:
+    """Cluster of every codevector; those in none are a group after the last."""
+    clusters = model.codevector_clusters
+    return np.where(clusters < 0, model.n_clusters, clusters)
 
 
 def one_group(model: Level) -> NDArray[np.int64]:

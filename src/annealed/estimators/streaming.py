@@ -130,12 +130,6 @@ class StreamingEstimator(AnnealingEstimator):
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_fast_path"}
 
-    def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
-        """The fitted model at another level of its path: see `AnnealingEstimator.at`."""
-        twin = super().at(temperature=temperature, n_codevectors=n_codevectors)
-        twin.__dict__.pop("_fast_path", None)
-        return twin
-
     # -- streams that change, and several streams --------------------------------------------------
 
     @all_or_nothing
@@ -222,12 +216,16 @@ class StreamingEstimator(AnnealingEstimator):
         rows, weights = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         labels = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
         joined: Self = clone(self)
-        joined.fit(rows, labels, sample_weight=weights)
+        joined._learn_summary(rows, labels, weights)
         for name in ("feature_names_in_", "_keys"):
             if hasattr(self, name):
                 setattr(joined, name, getattr(self, name))
         joined._weigh(labels, weights)
         return joined
+
+    def _learn_summary(self, rows: Array, labels: NDArray[Any] | None, weights: Array) -> None:
+        """Learn codevectors, each with the weight of the samples it stands for."""
+        self.fit(rows, labels, sample_weight=weights)
 
     def _can_merge(self, other: Any) -> bool:
         """True; ValueError or TypeError if the two do not fit together."""

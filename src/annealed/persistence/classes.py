@@ -5,6 +5,7 @@ from __future__ import annotations
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.class_annealer import ClassAnnealer, ClassLevel
 from annealed.annealing.codebook import Codebook
+from annealed.annealing.joined_clusters import JoinedClusters, PlausibleNumbers
 from annealed.annealing.n_clusters import GivenK, Persistence, PersistentK
 from annealed.annealing.schedule import Schedule
 from annealed.baselines import DeterministicAnnealing, LVQClassifier, StochasticVQ
@@ -43,6 +44,8 @@ PARTS = _named(
     Schema(GivenK),
     Schema(PersistentK),
     Schema(Persistence),
+    Schema(JoinedClusters),
+    Schema(PlausibleNumbers),
     Schema(Candidate),
     Schema(TunedModel),
     Schema(Fits),

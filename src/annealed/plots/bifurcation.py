@@ -139,6 +139,7 @@ class BifurcationDisplay:
         class_names: Sequence[Any] | None = None,
         current: tuple[float, int] | None = None,
         nodes: Sequence[int] | None = None,
+        clusters: NDArray[np.int64] | None = None,
         ax: Axes | None = None,
     ) -> Self:
         """Draw a path, coloured by class if there are several, otherwise by main branch.
@@ -156,6 +157,8 @@ class BifurcationDisplay:
         nodes : sequence of int, optional
             Places of its codevectors in the tree of splits, ``nodes_`` of an estimator; needed
             only where the model in use is not the path cut at K.
+        clusters : ndarray of int, optional
+            Clusters of these codevectors where they are joined, ``codevector_clusters_``.
 
         Returns
         -------
@@ -164,7 +167,11 @@ class BifurcationDisplay:
         require_levels(path)
         positions, position_name = project(path, feature, feature_names)
         branches, names = find_branches(
-            path, class_names=class_names, n_codevectors=(current or (0, 0))[1], nodes=nodes
+            path,
+            class_names=class_names,
+            n_codevectors=(current or (0, 0))[1],
+            nodes=nodes,
+            clusters=clusters,
         )
         display = cls(
             path,

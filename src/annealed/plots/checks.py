@@ -34,4 +34,12 @@ def about_model_in_use(estimator: Any) -> dict[str, Any]:
         "class_names": getattr(estimator, "classes_", None),
         "current": (estimator.temperature_, len(estimator.codevectors_)),
         "nodes": estimator.nodes_,
+        "clusters": joined_clusters(estimator),
     }
+
+
+def joined_clusters(estimator: Any) -> Any:
+    """Clusters of the codevectors of a fitted estimator; None where each is its own."""
+    clusters = getattr(estimator, "codevector_clusters_", None)
+    joined = clusters is not None and estimator.n_clusters_ < len(clusters)
+    return clusters if joined else None

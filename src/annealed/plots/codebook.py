@@ -306,6 +306,15 @@ class _Palette:
             self.of_codevectors = np.searchsorted(self.classes, estimator.codevector_labels_)
             self.title = f"{K} codevectors, and the class they decide for"
             return
+        joined: Integers | None = getattr(estimator, "codevector_clusters_", None)
+        n_clusters = K if joined is None else estimator.n_clusters_
+        self.joined = joined is not None and n_clusters < K
+        if joined is not None and self.joined:
+            s = "s" if n_clusters > 1 else ""
+            self.title = f"{K} codevectors in {n_clusters} cluster{s}"
+            self.names = name_clusters(n_clusters) if n_clusters <= MOST_BRANCHES else []
+            self.of_codevectors = np.where(joined < 0, -1, joined % MOST_BRANCHES)
+            return
         self.title = f"{K} codevector{'s' if K > 1 else ''}, and the samples they stand for"
         if K <= MOST_BRANCHES or not hasattr(estimator, "path_"):
             self.names = name_clusters(K) if K <= MOST_BRANCHES else []
@@ -315,6 +324,8 @@ class _Palette:
             self.of_codevectors = _branches_of_many(estimator)
 
     def of_labels(self, labels: NDArray[Any]) -> Integers:
+        if self.classes is None and self.joined:
+            return np.where(labels < 0, -1, labels % MOST_BRANCHES)
         if self.classes is None:
             return np.asarray(self.of_codevectors[labels], dtype=np.int64)
         place = np.searchsorted(self.classes, labels)

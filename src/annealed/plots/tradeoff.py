@@ -145,7 +145,7 @@ class TradeoffDisplay:
         TradeoffDisplay
         """
         require_fitted(estimator)
-        persistence = getattr(estimator, "persistence_", None)
+        persistence = getattr(estimator, "_persistence", None)
         name = None
         if hasattr(estimator, "classes_"):
             name = "accuracy" if estimator.scoring is None else f"score ({estimator.scoring})"
@@ -181,8 +181,8 @@ class TradeoffDisplay:
         score_name : str, optional
             What the scores of the levels are.
         persistence : Persistence, optional
-            ``persistence_`` of an estimator, for the comparison with structureless data; left out,
-            the persistence of every K is drawn alone.
+            Of `annealed.annealing.n_clusters.judge_persistence`, for the comparison with
+            structureless data; left out, the persistence of every K is drawn alone.
         current : tuple (T, K), optional
             Mark that level.
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annealed.path import AnnealingPath, Integers
 from annealed.plots.canvas import (
@@ -174,6 +175,7 @@ class SplitTreeDisplay:
         class_names: Sequence[Any] | None = None,
         current: tuple[float, int] | None = None,
         nodes: Sequence[int] | None = None,
+        clusters: NDArray[np.int64] | None = None,
         ax: Axes | None = None,
     ) -> Self:
         """Draw the splits of a path.
@@ -183,7 +185,7 @@ class SplitTreeDisplay:
         path : AnnealingPath
         n_leaves, ax
             As in `from_estimator`.
-        class_names, current, nodes
+        class_names, current, nodes, clusters
             As in `BifurcationDisplay.from_path`.
 
         Returns
@@ -192,7 +194,11 @@ class SplitTreeDisplay:
         """
         require_levels(path)
         branches, names = find_branches(
-            path, class_names=class_names, n_codevectors=(current or (0, 0))[1], nodes=nodes
+            path,
+            class_names=class_names,
+            n_codevectors=(current or (0, 0))[1],
+            nodes=nodes,
+            clusters=clusters,
         )
         display = cls(
             build_tree(path, branches[-1], n_leaves),

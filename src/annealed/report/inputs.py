@@ -119,7 +119,7 @@ def read_inputs(
         divergence=get_divergence(_find_divergence(model, divergence)),
         inverse=inverse,
         use=_find_use(model, path, n_codevectors),
-        persistence=getattr(model, "persistence_", None),
+        persistence=getattr(model, "_persistence", None),
         score_name=_name_score(model, path, n_classes),
         title=title or "Annealing path",
         drawn_from=_checked_total(n_rows, rows),

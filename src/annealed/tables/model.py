@@ -28,7 +28,8 @@ Record = Mapping[str, Any] | Sequence[Any]
 # What is read off the estimator as it stands.
 DELEGATED = (
     "candidates_", "chosen_", "classes_", "codevector_labels_", "feature_relevances_", "labels_",
-    "n_clusters_", "n_clusters_margin_", "path_", "persistence_", "temperature_", "weights_",
+    "codevector_clusters_", "n_clusters_", "n_clusters_margin_", "path_", "plausible_n_clusters_",
+    "temperature_", "weights_",
 )  # fmt: skip
 
 
@@ -69,7 +70,7 @@ class TabularModel(BaseEstimator):
     feature_names_out_ : ndarray of str
         What the columns of ``codevectors_`` are; `codevectors_to_frame` puts the two together.
     candidates_, chosen_, classes_, codevector_labels_, feature_relevances_, labels_, n_clusters_, \
-n_clusters_margin_, path_, persistence_, temperature_, weights_
+n_clusters_margin_, path_, plausible_n_clusters_, temperature_, weights_
         Those of ``estimator_``, where it has them.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn: of the table, the target left out.
@@ -271,11 +272,14 @@ n_clusters_margin_, path_, persistence_, temperature_, weights_
         return divergences
 
     @_can("at")
-    def at(self, *, temperature: float | None = None, n_codevectors: int | None = None) -> Self:
-        """The fitted model at another level of its path, without refitting."""
+    def at(self, **where: Any) -> Self:
+        """The fitted model at another level of its path, without refitting.
+
+        By ``temperature=``, ``n_codevectors=`` or, of clusterings, ``n_clusters=``.
+        """
         check_is_fitted(self)
         twin: Self = clone(self)
-        level = self.estimator_.at(temperature=temperature, n_codevectors=n_codevectors)
+        level = self.estimator_.at(**where)
         twin._set(self.preprocessor_, level, self.target_name_)
         return twin
 
@@ -311,10 +315,11 @@ n_clusters_margin_, path_, persistence_, temperature_, weights_
 
     @property
     def cluster_centers_(self) -> Floats:
-        """The codevectors of a clustering, under the name k-means users expect."""
+        """Means of the clusters of a clustering in the units of the table."""
         if self._is_classifier():
             raise AttributeError("a classifier has no cluster_centers_; see codevectors_")
-        return self.codevectors_
+        check_is_fitted(self)
+        return self.preprocessor_.inverse_transform(self.estimator_.cluster_centers_)
 
     @property
     def feature_names_out_(self) -> NDArray[np.object_]:

@@ -25,19 +25,37 @@ def find_branches(
     class_names: Sequence[Any] | None = None,
     n_codevectors: int = 0,
     nodes: Sequence[int] | None = None,
+    clusters: Integers | None = None,
 ) -> tuple[list[Integers], list[str]]:
     """For every level, the branch of each codevector (-1: several are still one); their names.
 
     Branches are classes if there are several (without names if too many for colours). Otherwise
     they are the codevectors of the model in use, given by their ``nodes`` in the tree or by their
     number, if there are colours for as many; else the parts the first splits make, without names.
+    Of a model whose codevectors are joined, ``clusters`` says how: branches are then its clusters.
     """
     n_classes = max(int(level.classes.max()) for level in path) + 1
     if n_classes > 1:
         names = name_classes(class_names, n_classes)
         return [level.classes for level in path], names if n_classes <= MOST_BRANCHES else []
-    heads, clusters = find_heads(path, n_codevectors=n_codevectors, nodes=nodes)
-    return trace_branches(path, heads), name_clusters(len(heads)) if clusters else []
+    if clusters is not None and nodes is not None and int(clusters.max()) < MOST_BRANCHES:
+        traced = trace_clusters(path, dict(zip(map(int, nodes), clusters.tolist(), strict=True)))
+        return traced, name_clusters(int(clusters.max()) + 1)
+    heads, in_use = find_heads(path, n_codevectors=n_codevectors, nodes=nodes)
+    return trace_branches(path, heads), name_clusters(len(heads)) if in_use else []
+
+
+def trace_clusters(path: AnnealingPath, cluster_of: Mapping[int, int]) -> list[Integers]:
+    """For every level, the cluster of what comes of each codevector (-1: of several, or none)."""
+    mother = {child: split.parent for split in path.events for child in split.children}
+    below: dict[int, set[int]] = {}
+    for node, cluster in cluster_of.items():
+        for above in ancestors(node, mother):
+            below.setdefault(above, set()).add(cluster)
+    one = {node: found.pop() for node, found in below.items() if len(found) == 1}
+    return [
+        np.array([one.get(n, -1) for n in level.nodes.tolist()], dtype=np.int64) for level in path
+    ]
 
 
 def find_heads(

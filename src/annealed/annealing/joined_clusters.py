@@ -1,0 +1,256 @@
+"""How many clusters, of whatever shape: codevectors that no border parts are one cluster.
+
+Borders in the density of the coldest codebook (`borders.py`) find clusters of any shape and spread.
+Round groups that touch without a valley between them have no border; they show as a K that
+persists (`n_clusters.py`), which is asked where no border is seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from annealed.annealing.annealer import Annealer, LevelChooser
+from annealed.annealing.borders import Cut, cuts_of, halved, loose, narrowest_for, straightened
+from annealed.annealing.n_clusters import (
+    SURROGATE_SAMPLES,
+    GivenK,
+    Persistence,
+    covariance_of,
+    judge_persistence,
+)
+from annealed.divergences import Array, BregmanDivergence
+from annealed.kernels import kernel_for
+from annealed.path import AnnealingPath, Level
+from annealed.stored import Count, Indices, Positive, State, Vector, one_length, require
+
+# Where the K codevectors of the path put so much of the mass into the same clusters, clusters are
+# round: those K say the same as many.
+ROUND = 0.99
+# The most clusters that are looked for by their persistence.
+MOST_ROUND = 100
+# How many numbers of clusters are told of at most.
+MOST_PLAUSIBLE = 10
+
+
+@dataclass(frozen=True, eq=False)
+class PlausibleNumbers:
+    """Numbers of clusters, the most plausible first.
+
+    Attributes
+    ----------
+    n_clusters : ndarray of shape (n,)
+    support : ndarray of shape (n,)
+        How far each is from being wrong: positive for the answer, negative for the others. In
+        standard errors of the weakest of its borders, or of the clearest one that it leaves out;
+        for round clusters in log T, by which its plateau exceeds the bar.
+    """
+
+    n_clusters: Indices
+    support: Vector
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Of every number it is known how well it is supported."""
+        one_length("the plausible numbers", state["n_clusters"], state["support"])
+        require((state["n_clusters"] >= 1).all(), "a number of clusters is impossible")
+
+    @property
+    def best(self) -> int:
+        """The most plausible number."""
+        return int(self.n_clusters[0])
+
+    @property
+    def margin(self) -> float:
+        """Its support."""
+        return float(self.support[0])
+
+    def __repr__(self) -> str:
+        rows = zip(self.n_clusters.tolist(), self.support.tolist(), strict=True)
+        return f"<PlausibleNumbers {', '.join(f'{K}: {support:.2f}' for K, support in rows)}>"
+
+    @classmethod
+    def ranked(cls, n_clusters: Indices, support: Array) -> PlausibleNumbers:
+        """Best first; of equals the smaller number."""
+        order = np.argsort(-support, kind="stable")[:MOST_PLAUSIBLE]
+        return cls(np.asarray(n_clusters)[order].astype(np.int64), np.asarray(support)[order])
+
+    @classmethod
+    def by_borders(cls, found: list[Cut]) -> PlausibleNumbers:
+        """K is right if its K - 1 borders are there and no other is."""
+        support = np.array([cut.support for cut in found])
+        weakest = np.concatenate([[np.inf], np.minimum.accumulate(support)])
+        left_out = np.concatenate([support, [-np.inf]])
+        margin = np.minimum(weakest, -left_out)
+        tried = len(support)  # of the last cut it is not known what would follow
+        return cls.ranked(np.arange(1, tried + 1), margin[:tried])
+
+    @classmethod
+    def by_persistence(cls, found: Persistence) -> PlausibleNumbers:
+        """K is right if its plateau exceeds what structureless data shows; 1 if none does."""
+        excess = found.plateau - found.required
+        excess[~np.isfinite(excess)] = -np.inf
+        excess[0] = -excess[1:].max(initial=-np.inf)
+        known = np.flatnonzero(np.isfinite(excess))
+        if not len(known):
+            return cls(np.array([found.n_clusters]), np.array([found.margin]))
+        return cls.ranked(known + 1, excess[known])
+
+
+def learnt_from(path: AnnealingPath, rows: int | None) -> float:
+    """How many independent samples the coldest level rests on.
+
+    In a stream those of the level itself. In `fit` rows come again, and what a level sees of them
+    is a sample of a sample.
+    """
+    before = path[-2].samples if len(path) > 1 else 0
+    own = max(path[-1].samples - before, 1)
+    return float(own) if rows is None else 1 / (1 / own + 1 / max(rows, 1))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The clusters that are read off a path as it stands.
+
+    level : the model; None where no border is seen
+    plausible : how well numbers of clusters are supported; None of a single codevector
+    """
+
+    level: Level | None
+    plausible: PlausibleNumbers | None
+
+
+def read_clusters(
+    path: AnnealingPath,
+    divergence: BregmanDivergence,
+    mean: Array,
+    rows: int | None,
+    wanted: int | None,
+    size: float,
+) -> Reading:
+    """Join the codevectors of the coldest level into clusters.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+    divergence : BregmanDivergence
+    mean : ndarray of shape (n_features,)
+    rows : int or None
+        How many there are, if they come again and again.
+    wanted : int or None
+        The number of clusters, if it is given.
+    size : float
+        The least share of all samples that makes a cluster.
+    """
+    level, samples = path[-1], learnt_from(path, rows)
+    found = cuts_of(level, divergence, mean, samples, wanted or 1)
+    plausible = PlausibleNumbers.by_borders(found) if found else None
+    seen = next((k for k, cut in enumerate(found) if cut.support <= 0), len(found)) + 1
+    K = wanted or seen
+    clusters = np.zeros(level.n_codevectors, dtype=np.int64)
+    if (K == 1 or seen == 1) and not size:
+        return Reading(None, plausible)
+    points = straightened(divergence, level.codevectors, mean)
+    if K > 1 and seen > 1:
+        # A number that is given asks for borders that are not sure, if they are not refuted.
+        likely = next((k for k, cut in enumerate(found) if cut.support < -1), len(found)) + 1
+        clusters = found[min(K, max(seen, likely)) - 2].clusters
+        if K > clusters.max() + 1:
+            clusters = halved(points, level.weights, clusters, K)
+    if size:
+        clusters = _without_small(points, level, clusters, samples, size)
+        if (clusters == 0).all():
+            return Reading(None, plausible)
+    return Reading(with_clusters(path, divergence, clusters), plausible)
+
+
+def _without_small(
+    points: Array, level: Level, clusters: Indices, samples: float, size: float
+) -> Indices:
+    """Clusters with -1 for what lies in none of that share of all samples."""
+    clusters, narrowest = clusters.copy(), narrowest_for(level, samples)
+    for k in range(int(clusters.max()) + 1):
+        own = np.flatnonzero(clusters == k)
+        apart = loose(points[own], level.weights[own], narrowest, samples, size * samples)
+        clusters[own[apart]] = -1
+        if level.weights[own[~apart]].sum() < size:
+            clusters[own] = -1
+    kept = np.unique(clusters[clusters >= 0])
+    if not len(kept):  # nothing is a cluster: all is one
+        return np.zeros_like(clusters)
+    numbers = np.full(int(clusters.max()) + 2, -1)
+    numbers[kept] = np.arange(len(kept))
+    return np.asarray(np.where(clusters < 0, -1, numbers[clusters]))
+
+
+def with_clusters(path: AnnealingPath, divergence: BregmanDivergence, clusters: Indices) -> Level:
+    """The coldest level with its codevectors joined; where they are round, one for each cluster."""
+    level, K = path[-1], int(clusters.max()) + 1
+    if K <= len(path.splits) + 1 and (clusters >= 0).all():
+        few = path.codebook(K)
+        own = kernel_for(divergence).assign(
+            level.codevectors, few.codevectors, few.log_weights, few.temperature
+        )
+        shared = np.zeros((K, K))
+        np.add.at(shared, (own, clusters), level.weights)
+        agreed = shared.argmax(axis=1)
+        if shared.max(axis=1).sum() >= ROUND and len(set(agreed.tolist())) == K:
+            return _in_order(few, np.argsort(agreed))  # cluster k is codevector k
+    return replace(level, clusters=clusters)
+
+
+def _in_order(level: Level, order: Indices) -> Level:
+    arrays = ("codevectors", "weights", "classes", "nodes", "parents")
+    return replace(level, **{name: getattr(level, name)[order] for name in arrays})
+
+
+@dataclass(eq=False)
+class JoinedClusters(LevelChooser):
+    """Choose clusters of any shape: a given number, or as many as are seen.
+
+    wanted : the number of clusters, if it is given
+    rows : how many there are in `fit`; None in a stream
+    size : the fewest samples that make a cluster; 0 if any do
+    """
+
+    wanted: Positive | None
+    rows: Count | None
+    seed: Count
+    size: Count = 0
+    plausible: PlausibleNumbers | None = None
+    persistence: Persistence | None = None
+
+    def __call__(self, annealer: Annealer) -> Level:
+        """Join the codevectors of the coldest level, or cut the path where no border is seen."""
+        reading = self.read(annealer)
+        self.plausible, self.persistence = reading.plausible, None
+        if reading.level is not None:
+            return reading.level
+        if self.wanted is not None:
+            return GivenK(self.wanted)(annealer)
+        return self._round(annealer)
+
+    def _round(self, annealer: Annealer) -> Level:
+        """The K that persists, if one does."""
+        path, schedule = annealer.path(), annealer.schedule
+        samples = self.rows or path[-1].samples
+        self.persistence = judge_persistence(
+            path,
+            covariance_of(annealer),
+            replace(schedule, K_max=min(schedule.K_max, MOST_ROUND)),
+            max(min(samples, SURROGATE_SAMPLES), 2),
+            self.seed,
+        )
+        if self.persistence.n_clusters > 1:
+            self.plausible = PlausibleNumbers.by_persistence(self.persistence)
+        return path.codebook(self.persistence.n_clusters)
+
+    def read(self, annealer: Annealer, wanted: int | None = None) -> Reading:
+        """What the path shows as it stands, also on the way down."""
+        state = annealer.classes[0]
+        size = self.size / max(self.rows or state.total_weight, 1)
+        wanted = self.wanted if wanted is None else wanted
+        return read_clusters(
+            annealer.path(), annealer.divergence, state.mean, self.rows, wanted, size
+        )
