@@ -109,6 +109,22 @@ def learnt_from(path: AnnealingPath, rows: int | None) -> float:
     return float(own) if rows is None else 1 / (1 / own + 1 / max(rows, 1))
 
 
+def well_placed(path: AnnealingPath, rows: int | None) -> AnnealingPath:
+    """The path as far as its codevectors are known well enough to tell a density.
+
+    The mean of m samples lies at D/m from where it belongs. Where that exceeds T, codevectors are
+    where chance has put them: in many dimensions, where D is about d T/2 (docs/notation.md, "Many
+    dimensions"), long before the path ends; in the plane never.
+    """
+    for k in range(1, len(path)):
+        level = path[k]
+        own = level.samples - path[k - 1].samples
+        each = (own if rows is None else rows) / level.n_codevectors
+        if level.distortion > each * level.temperature:
+            return path.until(max(int(path.n_codevectors[:k].max()), 1))
+    return path
+
+
 @dataclass(frozen=True)
 class Reading:
     """The clusters that are read off a path as it stands.
@@ -143,6 +159,7 @@ def read_clusters(
     size : float
         The least share of all samples that makes a cluster.
     """
+    path = well_placed(path, rows)
     level, samples = path[-1], learnt_from(path, rows)
     found = cuts_of(level, divergence, mean, samples, wanted or 1)
     plausible = PlausibleNumbers.by_borders(found) if found else None
