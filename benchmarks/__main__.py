@@ -12,6 +12,7 @@ NAMES = (
     "baselines",
     "scaling",
     "clusters",
+    "shapes",
     "quality",
     "honesty",
     "drift",

@@ -27,6 +27,7 @@ PACKAGES = (
     "river",
     "online-deterministic-annealing",
     "numba",
+    "genieclust",
 )
 NOT_INSTALLED = "not installed"
 
