@@ -104,6 +104,12 @@ class Level:
         return np.arange(self.n_codevectors) if self.clusters is None else self.clusters
 
     @property
+    def groups(self) -> Integers:
+        """The same, but those in none are one more group, after the last."""
+        clusters = self.codevector_clusters
+        return np.where(clusters < 0, self.n_clusters, clusters)
+
+    @property
     def n_clusters(self) -> int:
         """Number of clusters."""
         return self.n_codevectors if self.clusters is None else int(self.clusters.max()) + 1

@@ -27,9 +27,10 @@ Integers = NDArray[np.int64]
 NARROWEST = 2.0
 # Kernels are widened by this factor at a time.
 WIDENING = 1.4
-# A border is where the density falls to this share of the lower peak. Without such a rule any dip
-# becomes significant with enough samples, and a bent cluster falls into the parts of its bend.
-DEEPEST_SADDLE = 0.5
+# A border is where the density falls to this share of the lower peak, as between two equal
+# Gaussians three standard deviations apart. Without such a rule any dip becomes significant with
+# enough samples, and a bent cluster falls into the parts of its bend.
+DEEPEST_SADDLE = 2 / 3
 # Among the widths that show a border the narrowest draws it best; those count that support it this
 # much of the most that any does.
 SUPPORT_TO_DRAW = 0.5

@@ -28,6 +28,12 @@ from annealed.stored import Count, Indices, Positive, State, Vector, one_length,
 # Where the K codevectors of the path put so much of the mass into the same clusters, clusters are
 # round: those K say the same as many.
 ROUND = 0.99
+# Round clusters are those that borders show where they agree on so much of the mass.
+ALIKE = 0.9
+# An answer of less support than this, in standard errors, is not sure: persistence is asked too.
+SURE = 2.0
+# A given number of clusters takes borders that are not sure, down to a standard error below chance.
+LIKELY = -1.0
 # The most clusters that are looked for by their persistence.
 MOST_ROUND = 100
 # How many numbers of clusters are told of at most.
@@ -75,6 +81,14 @@ class PlausibleNumbers:
         """Best first; of equals the smaller number."""
         order = np.argsort(-support, kind="stable")[:MOST_PLAUSIBLE]
         return cls(np.asarray(n_clusters)[order].astype(np.int64), np.asarray(support)[order])
+
+    def led_by(self, K: int, support: float) -> PlausibleNumbers:
+        """The same with another number first."""
+        others = self.n_clusters != K
+        return PlausibleNumbers(
+            np.concatenate([[K], self.n_clusters[others]]),
+            np.concatenate([[support], np.minimum(self.support[others], 0.0)]),
+        )
 
     @classmethod
     def by_borders(cls, found: list[Cut]) -> PlausibleNumbers:
@@ -131,10 +145,12 @@ class Reading:
 
     level : the model; None where no border is seen
     plausible : how well numbers of clusters are supported; None of a single codevector
+    agreement : the share of the mass that as many round clusters agree on, if every border is likely
     """
 
     level: Level | None
     plausible: PlausibleNumbers | None
+    agreement: float = 0.0
 
 
 def read_clusters(
@@ -164,6 +180,7 @@ def read_clusters(
     found = cuts_of(level, divergence, mean, samples, wanted or 1)
     plausible = PlausibleNumbers.by_borders(found) if found else None
     seen = next((k for k, cut in enumerate(found) if cut.support <= 0), len(found)) + 1
+    likely = next((k for k, cut in enumerate(found) if cut.support < LIKELY), len(found)) + 1
     K = wanted or seen
     clusters = np.zeros(level.n_codevectors, dtype=np.int64)
     if (K == 1 or seen == 1) and not size:
@@ -171,7 +188,6 @@ def read_clusters(
     points = straightened(divergence, level.codevectors, mean)
     if K > 1 and seen > 1:
         # A number that is given asks for borders that are not sure, if they are not refuted.
-        likely = next((k for k, cut in enumerate(found) if cut.support < -1), len(found)) + 1
         clusters = found[min(K, max(seen, likely)) - 2].clusters
         if K > clusters.max() + 1:
             clusters = halved(points, level.weights, clusters, K)
@@ -179,7 +195,11 @@ def read_clusters(
         clusters = _without_small(points, level, clusters, samples, size)
         if (clusters == 0).all():
             return Reading(None, plausible)
-    return Reading(with_clusters(path, divergence, clusters), plausible)
+    few, agreement = round_clusters(path, divergence, clusters)
+    # Where K codevectors say the same as many, those K answer.
+    joined = few if few is not None and agreement >= ROUND else replace(level, clusters=clusters)
+    # Far points persist by themselves, and have no mass to disagree with.
+    return Reading(joined, plausible, agreement if K <= likely else 0.0)
 
 
 def _without_small(
@@ -201,20 +221,23 @@ def _without_small(
     return np.asarray(np.where(clusters < 0, -1, numbers[clusters]))
 
 
-def with_clusters(path: AnnealingPath, divergence: BregmanDivergence, clusters: Indices) -> Level:
-    """The coldest level with its codevectors joined; where they are round, one for each cluster."""
+def round_clusters(
+    path: AnnealingPath, divergence: BregmanDivergence, clusters: Indices
+) -> tuple[Level | None, float]:
+    """As many codevectors as there are clusters, and the share of the mass they agree on."""
     level, K = path[-1], int(clusters.max()) + 1
-    if K <= len(path.splits) + 1 and (clusters >= 0).all():
-        few = path.codebook(K)
-        own = kernel_for(divergence).assign(
-            level.codevectors, few.codevectors, few.log_weights, few.temperature
-        )
-        shared = np.zeros((K, K))
-        np.add.at(shared, (own, clusters), level.weights)
-        agreed = shared.argmax(axis=1)
-        if shared.max(axis=1).sum() >= ROUND and len(set(agreed.tolist())) == K:
-            return _in_order(few, np.argsort(agreed))  # cluster k is codevector k
-    return replace(level, clusters=clusters)
+    if K > len(path.splits) + 1 or (clusters < 0).any():
+        return None, 0.0
+    few = path.codebook(K)
+    own = kernel_for(divergence).assign(
+        level.codevectors, few.codevectors, few.log_weights, few.temperature
+    )
+    shared = np.zeros((K, K))
+    np.add.at(shared, (own, clusters), level.weights)
+    agreed = shared.argmax(axis=1)
+    if len(set(agreed.tolist())) < K:
+        return None, 0.0
+    return _in_order(few, np.argsort(agreed)), float(shared.max(axis=1).sum())
 
 
 def _in_order(level: Level, order: Indices) -> Level:
@@ -242,14 +265,30 @@ class JoinedClusters(LevelChooser):
         """Join the codevectors of the coldest level, or cut the path where no border is seen."""
         reading = self.read(annealer)
         self.plausible, self.persistence = reading.plausible, None
-        if reading.level is not None:
-            return reading.level
         if self.wanted is not None:
-            return GivenK(self.wanted)(annealer)
-        return self._round(annealer)
+            return GivenK(self.wanted)(annealer) if reading.level is None else reading.level
+        if reading.level is not None and reading.plausible is not None:
+            more = reading.plausible.margin < SURE and self._more(annealer, reading)
+            return more or reading.level
+        persistence = self._judge(annealer)
+        if persistence.n_clusters > 1:
+            self.plausible = PlausibleNumbers.by_persistence(persistence)
+        return annealer.path().codebook(persistence.n_clusters)
 
-    def _round(self, annealer: Annealer) -> Level:
-        """The K that persists, if one does."""
+    def _more(self, annealer: Annealer, reading: Reading) -> Level | None:
+        """More clusters than there are sure borders, if as many persist and they are the same."""
+        persistence = self._judge(annealer)
+        K = persistence.n_clusters
+        if reading.plausible is None or K <= reading.plausible.best:
+            return None
+        further = self.read(annealer, K)
+        if further.level is None or further.plausible is None or further.agreement < ALIKE:
+            return None
+        self.plausible = further.plausible.led_by(K, persistence.margin)
+        return further.level
+
+    def _judge(self, annealer: Annealer) -> Persistence:
+        """How long every K persists."""
         path, schedule = annealer.path(), annealer.schedule
         samples = self.rows or path[-1].samples
         self.persistence = judge_persistence(
@@ -259,9 +298,7 @@ class JoinedClusters(LevelChooser):
             max(min(samples, SURROGATE_SAMPLES), 2),
             self.seed,
         )
-        if self.persistence.n_clusters > 1:
-            self.plausible = PlausibleNumbers.by_persistence(self.persistence)
-        return path.codebook(self.persistence.n_clusters)
+        return self.persistence
 
     def read(self, annealer: Annealer, wanted: int | None = None) -> Reading:
         """What the path shows as it stands, also on the way down."""

@@ -132,8 +132,7 @@ def words_for_choice(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "clusters" in facts:
         margin = facts.get("clusters_margin")
         sure = "" if margin is None else (
-            "; its stretch of log T is longer than structureless data would show, by "
-            f"{margin:.2f}" if facts["clusters"] > 1
+            f"; {margin:.2f} beyond what structureless data would show" if facts["clusters"] > 1
             else "; no number of clusters stands out from structureless data"
         )  # fmt: skip
         return [("clusters", f"K = {facts['clusters']}{at}{sure}")]

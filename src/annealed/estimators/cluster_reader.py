@@ -88,8 +88,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         model = self._model
         if model.clusters is not None:
-            groups = _groups(model)
-            answer = self._associate(rows, model, groups)[0].argmax(axis=1)
+            answer = self._associate(rows, model, model.groups)[0].argmax(axis=1)
             return np.where(answer == model.n_clusters, -1, answer)
         return kernel_for(self._fitted_divergence).assign(
             rows, model.codevectors, model.log_weights, model.temperature
@@ -114,7 +113,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
 
     def _associate_clusters(self, rows: NDArray[Any]) -> Array:
         model = self._model
-        return self._associate(rows, model, _groups(model))[0][:, : model.n_clusters]
+        return self._associate(rows, model, model.groups)[0][:, : model.n_clusters]
 
     @consistent
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -145,12 +144,6 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         return kernel_for(self._fitted_divergence).associate(
             rows, model.codevectors, model.log_weights, T, group, int(group.max()) + 1
         )
-
-
-def _groups(model: Level) -> NDArray[np.int64]:
-    """Cluster of every codevector; those in none are a group after the last."""
-    clusters = model.codevector_clusters
-    return np.where(clusters < 0, model.n_clusters, clusters)
 
 
 def one_group(model: Level) -> NDArray[np.int64]:

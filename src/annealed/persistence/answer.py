@@ -25,7 +25,8 @@ def answer_of(estimator: Any) -> dict[str, Any]:
         "divergence"; "codevectors" mu; "temperature" T (0: the nearest codevector decides); and,
         where they are not 0, 1, 1, 1: "bias" b, "sharpness" s, "relevances" of the features,
         "calibration", the power that probabilities of classes are raised to. "classes" are indices
-        into the labels of a classifier.
+        into the labels of a classifier, or numbers of the clusters that codevectors are joined in
+        (one more than the last for those in none).
     """
     if isinstance(estimator, TabularModel):  # in the coordinates that its preprocessing gives
         return answer_of(estimator.estimator_)
@@ -46,6 +47,8 @@ def answer_of(estimator: Any) -> dict[str, Any]:
     if isinstance(estimator, AnnealingEstimator):
         answer["bias"] = estimator._model.log_weights
         answer["temperature"] = float(estimator.temperature_)
+        if estimator._model.clusters is not None:
+            answer["classes"] = estimator._model.groups
     elif hasattr(estimator, "classes_"):
         labels = estimator.codevector_labels_
         answer["classes"] = np.searchsorted(estimator.classes_, labels)
