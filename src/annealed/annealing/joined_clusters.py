@@ -145,7 +145,7 @@ class Reading:
 
     level : the model; None where no border is seen
     plausible : how well numbers of clusters are supported; None of a single codevector
-    agreement : the share of the mass that as many round clusters agree on, if every border is likely
+    agreement : the share of the mass that as many round clusters agree on (0: an unlikely border)
     """
 
     level: Level | None
