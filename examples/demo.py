@@ -47,17 +47,17 @@ def main() -> None:
 
     print("\n1. Clustering. The cultivars are kept secret, and so is how many groups there are.")
     print("   All wines start as one group (K = 1). As the temperature T falls, groups split:\n")
-    clustering = ODAClustering(polish=True, random_state=0, callbacks=[print_level]).fit(X)
+    clustering = ODAClustering(random_state=0, callbacks=[print_level]).fit(X)
 
-    K = clustering.n_clusters_
-    if K > 1:
-        print(
-            f"\n   K = {K} lasts longer than it would in data without any groups, so the answer is"
-        )
-        print(f"   {K} groups. Here they are beside the cultivars, which it has never seen:\n")
+    K = int(clustering.path_.persistence()[1:].argmax()) + 2
+    print(
+        f"\n   K = {K} lasts longest. Here are its groups beside the cultivars, which it has never"
+    )
+    if clustering.n_clusters_ == K:
+        print("   seen; data without any groups would not show one K for so long:\n")
     else:
-        print("\n   No K lasts longer than it would in data without any groups: one group.\n")
-    print_groups(clustering.labels_, wine.target, names)
+        print("   seen; in so few wines chance alone might show one K for as long:\n")
+    print_groups(clustering.at(n_codevectors=K).predict(X), wine.target, names)
 
     print("\n2. Classification. Now two thirds of the wines come with their cultivar; the others")
     print("   are to be recognised. One fit gives a model at every K, from coarse to fine:\n")

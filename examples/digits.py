@@ -26,7 +26,7 @@ def main() -> None:
     digits = load_digits()
     X, X_test, y, y_test = train_test_split(digits.data, digits.target, random_state=0)
     model = ODAClassifier(level="last", fine_tune=None, random_state=0).fit(X, y)
-    for K in (10, 20, 40, 80):
+    for K in (10, 20, 40, 70):
         print(f"K = {K:2d}: {model.at(n_codevectors=K).score(X_test, y_test):.1%} right")
 
     display = CodevectorDisplay.from_estimator(model.at(n_codevectors=40), image_shape=(8, 8))
