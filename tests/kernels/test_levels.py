@@ -32,7 +32,10 @@ def level_settings(T, n, **changes):
 def start(kernel, X, K, rng, settings_):
     low, high = kernel.divergence.bounds(X.mean(axis=0))
     # No two in one place: below the critical temperature nothing but rounding would part them.
-    rows = X[rng.choice(len(X), K, replace=False)]
+    # Counts are often equal: of few different rows there are fewer codevectors.
+    different = np.unique(X, axis=0)
+    K = min(K, len(different))
+    rows = different[rng.choice(len(different), K, replace=False)]
     mu = np.clip(rows * 0.5 + X.mean(axis=0) * 0.5, low, high)
     rho = rng.dirichlet(np.ones(K))
     axis = rng.normal(size=mu.shape)

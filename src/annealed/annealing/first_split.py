@@ -44,7 +44,7 @@ def foretell(
     Z = np.asarray(Z * root if root.ndim == 1 else Z @ root)
     if not Z.any():
         return None
-    temperature = _rounded_up(largest_eigenvector(Z, w)[0])
+    temperature = largest_eigenvector(Z, w)[0]
     distortion = float(0.5 * w @ (Z**2).sum(axis=1) / w.sum())
     if not Z[turning].any():
         return FirstSplit(temperature, distortion, None, 0.0)
@@ -80,12 +80,6 @@ def largest_eigenvector(Z: Array, w: Array) -> tuple[float, Array]:
     projected = Z @ np.array(basis).T
     values, vectors = np.linalg.eigh((projected * w[:, None]).T @ projected)
     return float(values[-1]) * unit**2, np.asarray(vectors[:, -1] @ np.array(basis))
-
-
-def _rounded_up(value: float) -> float:
-    """The next number of ten binary digits, so that rounding does not move the whole ladder."""
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(math.ceil(mantissa * 1024) / 1024, exponent)
 
 
 def _hessian_root(divergence: BregmanDivergence, mean: Array) -> Array | None:
