@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 # codevectors sqrt(6 T) apart, as far as they come before they split, ripples by 7 % then.
 NARROWEST = 2.0
 # Kernels are widened by this factor at a time.
-WIDENING = 1.4
+WIDENING = 1.5
 # A border is where the density falls to this share of the lower peak, as between two equal
 # Gaussians three standard deviations apart. Without such a rule any dip becomes significant with
 # enough samples, and a bent cluster falls into the parts of its bend.
@@ -237,12 +237,17 @@ def _neighbours(distances: Array) -> tuple[Integers, Integers]:
 
 
 def cuts(
-    points: Array, weights: Array, narrowest: float, samples: float, at_least: int = 1
+    points: Array,
+    weights: Array,
+    narrowest: float,
+    samples: float,
+    at_least: int = 1,
+    least_support: float = 0.0,
 ) -> list[Cut]:
     """Divide codevectors at the clearest border, again and again.
 
-    As long as a border is supported, and on to ``at_least`` clusters; the first border that is not
-    is the last. The k-th entry has k + 2 clusters.
+    As long as a border has more than the least support, and on to ``at_least`` clusters; the first
+    border that has not is the last. The k-th entry has k + 2 clusters.
     """
     clusters = np.zeros(len(points), dtype=np.int64)
     queue: list[tuple[float, int, Integers, _Border]] = []
@@ -259,7 +264,7 @@ def cuts(
         support, _, members, border = heapq.heappop(queue)
         clusters = _divided(clusters, weights, members, border.lower, len(found) + 1)
         found.append(Cut(-support, clusters))
-        if support >= 0 and len(found) >= at_least:
+        if -support <= least_support and len(found) >= at_least:
             break
         for side in (members[~border.lower], members[border.lower]):
             consider(side)
@@ -371,8 +376,14 @@ def narrowest_for(level: Level, samples: float) -> float:
 
 
 def cuts_of(
-    level: Level, divergence: BregmanDivergence, mean: Array, samples: float, at_least: int = 1
+    level: Level,
+    divergence: BregmanDivergence,
+    mean: Array,
+    samples: float,
+    at_least: int = 1,
+    least_support: float = 0.0,
 ) -> list[Cut]:
     """Divide the codevectors of a level; ``samples`` is how many it was learnt from."""
     points = straightened(divergence, level.codevectors, mean)
-    return cuts(points, level.weights, narrowest_for(level, samples), samples, at_least)
+    narrowest = narrowest_for(level, samples)
+    return cuts(points, level.weights, narrowest, samples, at_least, least_support)

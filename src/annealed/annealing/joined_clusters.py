@@ -14,6 +14,7 @@ import numpy as np
 from annealed.annealing.annealer import Annealer, LevelChooser
 from annealed.annealing.borders import Cut, cuts_of, halved, loose, narrowest_for, straightened
 from annealed.annealing.n_clusters import (
+    LEAST_EXCESS,
     SURROGATE_SAMPLES,
     GivenK,
     Persistence,
@@ -145,12 +146,12 @@ class Reading:
 
     level : the model; None where no border is seen
     plausible : how well numbers of clusters are supported; None of a single codevector
-    agreement : the share of the mass that as many round clusters agree on (0: an unlikely border)
+    further : divisions at borders that are likely, if not sure
     """
 
     level: Level | None
     plausible: PlausibleNumbers | None
-    agreement: float = 0.0
+    further: tuple[Cut, ...] = ()
 
 
 def read_clusters(
@@ -177,7 +178,7 @@ def read_clusters(
     """
     path = well_placed(path, rows)
     level, samples = path[-1], learnt_from(path, rows)
-    found = cuts_of(level, divergence, mean, samples, wanted or 1)
+    found = cuts_of(level, divergence, mean, samples, wanted or 1, LIKELY)
     plausible = PlausibleNumbers.by_borders(found) if found else None
     seen = next((k for k, cut in enumerate(found) if cut.support <= 0), len(found)) + 1
     likely = next((k for k, cut in enumerate(found) if cut.support < LIKELY), len(found)) + 1
@@ -195,11 +196,8 @@ def read_clusters(
         clusters = _without_small(points, level, clusters, samples, size)
         if (clusters == 0).all():
             return Reading(None, plausible)
-    few, agreement = round_clusters(path, divergence, clusters)
-    # Where K codevectors say the same as many, those K answer.
-    joined = few if few is not None and agreement >= ROUND else replace(level, clusters=clusters)
-    # Far points persist by themselves, and have no mass to disagree with.
-    return Reading(joined, plausible, agreement if K <= likely else 0.0)
+    further = tuple(found[seen - 1 : likely - 1]) if not size else ()
+    return Reading(with_clusters(path, divergence, clusters), plausible, further)
 
 
 def _without_small(
@@ -219,6 +217,17 @@ def _without_small(
     numbers = np.full(int(clusters.max()) + 2, -1)
     numbers[kept] = np.arange(len(kept))
     return np.asarray(np.where(clusters < 0, -1, numbers[clusters]))
+
+
+def with_clusters(path: AnnealingPath, divergence: BregmanDivergence, clusters: Indices) -> Level:
+    """The coldest level with its codevectors joined.
+
+    Where as many codevectors as there are clusters say the same as all of them, those answer.
+    """
+    few, agreement = round_clusters(path, divergence, clusters)
+    if few is not None and agreement >= ROUND:
+        return few
+    return replace(path[-1], clusters=clusters)
 
 
 def round_clusters(
@@ -268,24 +277,31 @@ class JoinedClusters(LevelChooser):
         if self.wanted is not None:
             return GivenK(self.wanted)(annealer) if reading.level is None else reading.level
         if reading.level is not None and reading.plausible is not None:
-            more = reading.plausible.margin < SURE and self._more(annealer, reading)
-            return more or reading.level
+            unsure = reading.plausible.margin < SURE
+            return (unsure and self._more(annealer, reading)) or reading.level
         persistence = self._judge(annealer)
         if persistence.n_clusters > 1:
             self.plausible = PlausibleNumbers.by_persistence(persistence)
         return annealer.path().codebook(persistence.n_clusters)
 
     def _more(self, annealer: Annealer, reading: Reading) -> Level | None:
-        """More clusters than there are sure borders, if as many persist and they are the same."""
-        persistence = self._judge(annealer)
-        K = persistence.n_clusters
-        if reading.plausible is None or K <= reading.plausible.best:
-            return None
-        further = self.read(annealer, K)
-        if further.level is None or further.plausible is None or further.agreement < ALIKE:
-            return None
-        self.plausible = further.plausible.led_by(K, persistence.margin)
-        return further.level
+        """More clusters than there are sure borders, if as many persist and they are the same.
+
+        Every border has to be likely: far points persist, and have no mass to disagree with.
+        """
+        path, divergence = annealer.path(), annealer.divergence
+        plateau = path.persistence()
+        for cut in reversed(reading.further):
+            K = int(cut.clusters.max()) + 1
+            if len(plateau) < K or plateau[K - 1] < LEAST_EXCESS:
+                continue
+            if round_clusters(path, divergence, cut.clusters)[1] < ALIKE:
+                continue
+            persistence = self._judge(annealer) if self.persistence is None else self.persistence
+            if persistence.n_clusters == K and reading.plausible is not None:
+                self.plausible = reading.plausible.led_by(K, persistence.margin)
+                return with_clusters(path, divergence, cut.clusters)
+        return None
 
     def _judge(self, annealer: Annealer) -> Persistence:
         """How long every K persists."""
