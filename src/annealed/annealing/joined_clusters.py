@@ -147,10 +147,12 @@ class Reading:
     level : the model; None where no border is seen
     plausible : how well numbers of clusters are supported; None of a single codevector
     further : divisions at borders that are likely, if not sure
+    path : as far as it was read
     """
 
     level: Level | None
     plausible: PlausibleNumbers | None
+    path: AnnealingPath
     further: tuple[Cut, ...] = ()
 
 
@@ -185,7 +187,7 @@ def read_clusters(
     K = wanted or seen
     clusters = np.zeros(level.n_codevectors, dtype=np.int64)
     if (K == 1 or seen == 1) and not size:
-        return Reading(None, plausible)
+        return Reading(None, plausible, path)
     points = straightened(divergence, level.codevectors, mean)
     if K > 1 and seen > 1:
         # A number that is given asks for borders that are not sure, if they are not refuted.
@@ -195,9 +197,9 @@ def read_clusters(
     if size:
         clusters = _without_small(points, level, clusters, samples, size)
         if (clusters == 0).all():
-            return Reading(None, plausible)
+            return Reading(None, plausible, path)
     further = tuple(found[seen - 1 : likely - 1]) if not size else ()
-    return Reading(with_clusters(path, divergence, clusters), plausible, further)
+    return Reading(with_clusters(path, divergence, clusters), plausible, path, further)
 
 
 def _without_small(
@@ -289,7 +291,7 @@ class JoinedClusters(LevelChooser):
 
         Every border has to be likely: far points persist, and have no mass to disagree with.
         """
-        path, divergence = annealer.path(), annealer.divergence
+        path, divergence = reading.path, annealer.divergence
         plateau = path.persistence()
         for cut in reversed(reading.further):
             K = int(cut.clusters.max()) + 1

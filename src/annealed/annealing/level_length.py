@@ -14,6 +14,10 @@ from annealed.annealing.schedule import Schedule
 # more distortion than the mean of all. Of rows that come again so many rounds at most.
 SAMPLES_TO_CLOSE = 1000
 ROUNDS_TO_CLOSE = 3
+# Few rows are shown so many times on every level, up to so many samples: what is left to chance is
+# then which rows there are, not which of them a level happened to draw.
+ROUNDS_OF_FEW = 10
+SAMPLES_OF_FEW = 2000
 # An axis that so many samples a feature have turned is known well enough.
 SAMPLES_PER_FEATURE = 10
 
@@ -29,6 +33,8 @@ def samples_per_codevector(
     turn axes. There is no more to learn from ``rows`` that come again than they are.
     """
     least = schedule.samples_per_codevector
+    if rows is not None:
+        least = max(least, min(ROUNDS_OF_FEW * rows, SAMPLES_OF_FEW) // len(book))
     # Near a transition: something has just split, or may be found unstable after this level.
     near = (book.mass == 0) | (book.critical + book.error > schedule.gamma * T)
     noise = 2 * distortion / d  # the mean eigenvalue of H C within a cell

@@ -19,13 +19,12 @@ from annealed.divergences import Array, SquaredEuclidean
 from annealed.path import AnnealingPath, Level
 from annealed.stored import Count, Positive, State, Vector, one_length
 
-# Surrogate paths of each kind; their mean and spread decide. Six keep the whole choice within a
-# few times the cost of the path itself.
-SURROGATES = 6
-# A plateau must stand out by this many standard deviations of the surrogates' and by at least this
-# stretch of log T (a factor 1.35 in temperature): fewer surrogates than K looked at would otherwise
-# let chance through.
-DEVIATIONS = 3.0
+# Surrogate paths of each kind: so many, and only if those leave it open as many as come next. With
+# them the standard deviations by which a plateau must exceed their mean: the bound below which one
+# draw more lies with a probability of .98, t(.98, m - 1) sqrt(1 + 1/m).
+DEVIATIONS = {3: 5.60, 6: 2.98, 12: 2.42}
+# And by at least this stretch of log T (a factor 1.35 in temperature): with fewer surrogates than K
+# looked at, chance would otherwise come through.
 LEAST_EXCESS = 0.3
 # Plateaus of structureless data wander from K to K: each K is compared with the longest within
 # this factor of it.
@@ -103,12 +102,12 @@ def judge_persistence(
     expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), -np.inf)
     for kind in ("gaussian", "box"):
         runs: list[Array] = []
-        while len(runs) < SURROGATES:
-            for _ in range(SURROGATES // 2):
+        for m, deviations in DEVIATIONS.items():
+            while len(runs) < m:
                 surrogate = _surrogate(kind, covariance, samples, rng)
                 runs.append(plateaus(anneal(surrogate, brief, rng)))
-            mean, bar = _bar(runs, len(plateau))
-            if (plateau > 2 * bar).any():  # half of them say it clearly enough
+            mean, longest, bar = _bar(runs, len(plateau), deviations)
+            if (plateau > bar).any() or (m > min(DEVIATIONS) and not (plateau > longest).any()):
                 break
         expected, required = np.fmax(expected, mean), np.maximum(required, bar)
         if not (plateau > required).any():  # no other kind can let a K through again
@@ -139,21 +138,22 @@ def plateaus(path: AnnealingPath) -> Array:
     return np.asarray(np.maximum(np.minimum(edges[:-1], begin) - edges[1:], 0.0))
 
 
-def _bar(runs: list[Array], length: int) -> tuple[Array, Array]:
-    """Mean plateau of surrogates near every K, and what a plateau there has to exceed."""
-    mean, bar = np.full(length, np.nan), np.full(length, np.inf)
+def _bar(runs: list[Array], length: int, deviations: float) -> tuple[Array, Array, Array]:
+    """Mean and longest plateau of surrogates near every K, and what one there has to exceed."""
+    mean, most, bar = (np.full(length, value) for value in (np.nan, np.inf, np.inf))
     reach = min(len(run) for run in runs)
     K = np.arange(2, max(int(reach / WINDOW), 1) + 1)
     if len(K):
         longest = np.array([[_longest_near(run, k) for k in K.tolist()] for run in runs])
         variance = longest.var(axis=0, ddof=1)
-        near = (K >= K[:, None] / 2) & (K <= K[:, None] * 2)  # six runs say little of a spread
+        near = (K >= K[:, None] / 2) & (K <= K[:, None] * 2)  # few runs say little of a spread
         spread = np.sqrt((near * variance).sum(axis=1) / near.sum(axis=1))
         here = K[K <= length]
         mean[here - 1] = longest.mean(axis=0)[: len(here)]
-        needed = longest.mean(axis=0) + np.maximum(DEVIATIONS * spread, LEAST_EXCESS)
+        most[here - 1] = longest.max(axis=0)[: len(here)]
+        needed = longest.mean(axis=0) + np.maximum(deviations * spread, LEAST_EXCESS)
         bar[here - 1] = needed[: len(here)]
-    return mean, bar
+    return mean, most, bar
 
 
 def _longest_near(plateau: Array, K: int) -> float:

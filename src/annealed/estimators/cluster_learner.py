@@ -121,7 +121,7 @@ class ClusterLearner(Learner[LearnerSettings]):
         choose, path = self.annealer.choose, self.annealer.path()
         assert isinstance(choose, JoinedClusters)
         if not len(path):
-            return Reading(None, None)
+            return Reading(None, None, path)
         ended = path[-1].samples
         if self._reading is None or self._reading[0] != ended:
             self._reading = ended, choose.read(self.annealer)
