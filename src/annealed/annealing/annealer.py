@@ -35,7 +35,7 @@ from annealed.annealing.schedule import (
 from annealed.annealing.span import Span
 from annealed.divergences import Array, BregmanDivergence, Geometry, SquaredEuclidean
 from annealed.kernels import WORK_PER_CALL
-from annealed.kernels.protocol import TURNS, Roles
+from annealed.kernels.protocol import MEASURES, TURNS, Roles
 from annealed.path import AnnealingPath, Family, Level, check_level
 from annealed.stored import (
     MOST_LEVELS,
@@ -201,6 +201,7 @@ class Annealer:
             for c in range(len(self.classes))
         ]
         roles = axis_roles(orders, len(X), rng) if looks else None
+        exchanged = None if roles is None else (TURNS | MEASURES) - roles
         first_splits: dict[int, FirstSplit | None] = {}
         for c, (state, shuffled) in enumerate(zip(self.classes, orders, strict=True)):
             first = rng.permutation(shuffled.rows)[:WARM_UP_SAMPLES]
@@ -224,15 +225,16 @@ class Annealer:
                     shuffled = orders[c]
                     end = len(shuffled.next_order())
                     shuffled.at = self._advance(
-                        X, classes, weights, shuffled.order, shuffled.at, end, roles
-                    )
+                        X, classes, weights, shuffled.order, shuffled.at, end,
+                        exchanged if state.exchanged else roles,
+                    )  # fmt: skip
             cooling = [c for c in cooling if not self.classes[c].tracking]
             if listen is not None:
                 self._count(orders, weights)
                 listen(self)
         self._count(orders, weights)
         for state in self.classes:
-            state.rows = None
+            state.rows, state.exchanged = None, False
 
     def _foretell(
         self,
@@ -247,8 +249,7 @@ class Annealer:
             return None
         some = rows[:FORETELLING_ROWS]
         w = None if weights is None else weights[some]
-        turning = roles[some] == TURNS
-        return foretell(self.divergence, state.read()["mean"], X[some], w, turning)
+        return foretell(self.divergence, state.read()["mean"], X[some], w, roles[some] == TURNS)
 
     def _anneal_in_span(
         self,

@@ -94,6 +94,7 @@ class ClassAnnealer(RunOwner):
     # where they were rotated into fewer dimensions.
     rows: Annotated[int | None, Stored.NEVER] = None
     features: Annotated[int | None, Stored.NEVER] = None
+    exchanged: Annotated[bool, Stored.NEVER] = False  # whether rows that measured turn axes now
     book: Codebook | None = None  # as the current level began
     kernel: Annotated[Kernel, Stored.NEVER] = field(init=False)
     run: Annotated[LevelRun, StoredAs(State)] = field(init=False)
@@ -224,12 +225,16 @@ class ClassAnnealer(RunOwner):
         self.variance = state["squares"] / state["seen"]
         self.mean = np.clip(state["mean"], self.low, self.high)
         self.first_rung, self.entered_at = rung, self.unit()
-        axis, memory, distortion = state["last"] - self.mean, 0.0, 0.5 * self.entered_at
-        if first_split is not None:
-            distortion = first_split.distortion
-            if first_split.axis is not None:
-                axis, memory = first_split.axis, first_split.memory
-        self.begin(codebook.single(self.mean, axis, memory, distortion), rung, T, schedule)
+        if first_split is None:
+            book = codebook.single(
+                self.mean, state["last"] - self.mean, distortion=0.5 * self.entered_at
+            )
+        else:
+            one, other = first_split.axes
+            book = codebook.single(
+                self.mean, one.axis, one.memory, first_split.distortion, other.axis, other.memory
+            )
+        self.begin(book, rung, T, schedule)
 
     def become(self, other: ClassAnnealer, span: Span, variance: Array) -> None:
         """Become what a class is that was annealed in the coordinates of a span."""
@@ -274,12 +279,15 @@ class ClassAnnealer(RunOwner):
         if self.paired:
             size = schedule.delta * (1.0 if schedule.paper else math.sqrt(T))
             book = codebook.perturb(book, size, self.divergence, self.low, self.high)
-        self.book = book
         K = len(book)
         at_least = schedule.sampled(K) * self._samples_per_codevector(book, T, schedule)
         n = float(K)
         if schedule.looks_along_axes and not self.tracking:
             n = samples_remembered(book, T, self._mean_distortion(book), at_least)
+        by_roles = self.rows is not None and at_least > MOSTLY_NEW * self.rows
+        if by_roles:
+            book, self.exchanged = codebook.exchanged(book), not self.exchanged
+        self.book = book
         # A hard codebook never converges in units of a T far below the variance of its cells.
         small = schedule.epsilon_c * (1.0 if schedule.paper else T)
         self.run_settings = {
@@ -294,7 +302,7 @@ class ClassAnnealer(RunOwner):
             "at_most": tracked if self.tracking else max(50 * at_least, 1000),
             "patience": schedule.patience,
             "n": n,
-            "by_roles": self.rows is not None and at_least > MOSTLY_NEW * self.rows,
+            "by_roles": by_roles,
         }
         self.run = self._new_run()
 
@@ -346,6 +354,9 @@ class ClassAnnealer(RunOwner):
             mass=mass,
             distortion=np.where(state["mass"] > 0, state["spread"] / total, np.nan),
             node=self.book.node.copy(),
+            resting_axis=self.book.resting_axis,
+            resting_memory=self.book.resting_memory,
+            resting_before=self.book.resting_before,
         )
 
     def close(self, schedule: Schedule) -> tuple[ClassLevel, set[int]]:
@@ -573,6 +584,7 @@ class ClassAnnealer(RunOwner):
             mu=mu,
             rho=weight,
             memory=np.zeros(len(present)),
+            resting_memory=np.zeros(len(present)),
             critical=unknown,
             error=unknown,
             mass=np.zeros(len(present)),

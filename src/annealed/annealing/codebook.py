@@ -32,6 +32,8 @@ class Codebook:
     mass : (K,), the association mass ``critical`` rests on
     distortion : (K,), the mean divergence of its samples from it (nan before it is measured)
     node : (K,), the place of each in the tree of splits
+    resting_axis, resting_memory, resting_before : the axis that the other half of the rows turns, in
+        `fit`; `exchanged` takes it up (zero where there is none)
     """
 
     mu: Matrix
@@ -44,13 +46,17 @@ class Codebook:
     mass: Vector
     distortion: Vector
     node: Indices
+    resting_axis: Matrix
+    resting_memory: Vector
+    resting_before: Matrix
 
     @classmethod
     def check_stored(cls, state: State) -> None:
         """Everything is known of every codevector."""
         one_length("a codebook", *state.values())
         mu = state["mu"]
-        one_width("a codebook", mu.shape[1], mu, state["axis"], state["before"])
+        names = ("axis", "before", "resting_axis", "resting_before")
+        one_width("a codebook", mu.shape[1], mu, *(state[name] for name in names))
 
     def __len__(self) -> int:
         return len(self.mu)
@@ -60,22 +66,26 @@ class Codebook:
         return Codebook(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
-def single(mu: Array, axis: Array, memory: float = 0.0, distortion: float = np.nan) -> Codebook:
+def single(
+    mu: Array,
+    axis: Array,
+    memory: float = 0.0,
+    distortion: float = np.nan,
+    resting_axis: Array | None = None,
+    resting_memory: float = 0.0,
+) -> Codebook:
     """One codevector, the root of the tree."""
-    one, unknown = np.ones(1), np.full(1, np.nan)
-    norm = np.sqrt((axis**2).sum())
-    axis = axis / norm if norm > 0 else np.full_like(axis, 1 / np.sqrt(len(axis)))
-    return Codebook(
-        mu=mu[None, :],
-        rho=one,
-        axis=axis[None, :],
+    axes = np.array([axis, axis if resting_axis is None else resting_axis])
+    length = np.sqrt((axes**2).sum(axis=1, keepdims=True))
+    axes = np.where(length > 0, axes / np.where(length > 0, length, 1.0), 1 / np.sqrt(len(mu)))
+    book = bare(mu[None, :], np.ones(1), np.zeros(1, dtype=np.int64))
+    return replace(
+        book,
+        axis=axes[:1],
         memory=np.full(1, memory),
-        before=np.zeros((1, len(mu))),
-        critical=unknown,
-        error=unknown,
-        mass=np.zeros(1),
         distortion=np.full(1, distortion),
-        node=np.zeros(1, dtype=np.int64),
+        resting_axis=axes[1:],
+        resting_memory=np.full(1, resting_memory),
     )
 
 
@@ -83,7 +93,34 @@ def bare(mu: Array, rho: Array, node: Nodes) -> Codebook:
     """Codevectors of which nothing but position, weight and place in the tree is known."""
     unknown, nowhere = np.full(len(mu), np.nan), np.zeros_like(mu)
     none = np.zeros(len(mu))
-    return Codebook(mu, rho, nowhere, none, nowhere, unknown, unknown, none, unknown, node)
+    return Codebook(
+        mu=mu,
+        rho=rho,
+        axis=nowhere,
+        memory=none,
+        before=nowhere,
+        critical=unknown,
+        error=unknown,
+        mass=none,
+        distortion=unknown,
+        node=node,
+        resting_axis=nowhere,
+        resting_memory=none,
+        resting_before=nowhere,
+    )
+
+
+def exchanged(book: Codebook) -> Codebook:
+    """The axes that rested taken up, and those that were turned laid aside."""
+    return replace(
+        book,
+        axis=book.resting_axis,
+        memory=book.resting_memory,
+        before=book.resting_before,
+        resting_axis=book.axis,
+        resting_memory=book.memory,
+        resting_before=book.before,
+    )
 
 
 def prune(book: Codebook, epsilon_r: float) -> Codebook:
@@ -190,36 +227,41 @@ def split(
     gap = np.maximum(np.nan_to_num(parents.critical) - T, 1e-3 * T)
     step = np.sqrt(gap / norm)[:, None] * parents.axis
     children = side_by_side(parents, _inside(parents.mu, step, low, high))
-    # A child splits next along the same axis again or across it: start between the two, with
-    # "across" the direction the last power-iteration step turned to.
-    axis = parents.axis + _turned_to(parents, Ha, norm[:, None], divergence)
-    length = np.sqrt((axis**2).sum(axis=1, keepdims=True))
-    axis = np.where(length > 0, axis / np.where(length > 0, length, 1.0), parents.axis)
+    none = np.zeros(len(children))
     children = replace(
         children,
-        axis=np.repeat(axis, 2, axis=0),
-        memory=np.zeros(len(children)),
+        axis=np.repeat(_next_axes(parents, divergence), 2, axis=0),
+        memory=none,
         critical=np.full(len(children), np.nan),
         error=np.full(len(children), np.nan),
-        mass=np.zeros(len(children)),
+        mass=none,
         node=next_node + np.arange(len(children)),
+        resting_axis=np.repeat(_next_axes(exchanged(parents), divergence), 2, axis=0),
+        resting_memory=none,
     )
     rest = np.ones(len(book), dtype=bool)
     rest[chosen] = False
     return _concatenate(book.take(np.flatnonzero(rest)), children)
 
 
-def _turned_to(book: Codebook, Ha: Array, norm: Array, divergence: BregmanDivergence) -> Array:
-    """The part of each axis across the one before it, as long as the axis, both by H(mu)."""
-    old = book.before
-    H_old = divergence.hessian_product(book.mu, old)
+def _next_axes(book: Codebook, divergence: BregmanDivergence) -> Array:
+    """The axes that halves of codevectors start with.
+
+    A child splits next along the same axis again or across it, so it starts between the two.
+    "Across" is the direction the last power-iteration step turned to: the part of the axis across
+    the one before it, as long as the axis, both by H(mu).
+    """
+    axis, old = book.axis, book.before
+    Ha, H_old = divergence.hessian_product(book.mu, axis), divergence.hessian_product(book.mu, old)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = (book.axis * H_old).sum(axis=1, keepdims=True)
+        share = (axis * H_old).sum(axis=1, keepdims=True)
         share = share / (old * H_old).sum(axis=1, keepdims=True)
-        across, H_across = book.axis - share * old, Ha - share * H_old
+        across, H_across = axis - share * old, Ha - share * H_old
         length = (across * H_across).sum(axis=1, keepdims=True)
-        turned = across * np.sqrt(norm / length)
-    return np.where(np.isfinite(turned), turned, 0.0)
+        turned = across * np.sqrt((axis * Ha).sum(axis=1, keepdims=True) / length)
+        between = axis + np.where(np.isfinite(turned), turned, 0.0)
+        unit = between / np.sqrt((between**2).sum(axis=1, keepdims=True))
+    return np.where(np.isfinite(unit), unit, axis)
 
 
 def side_by_side(book: Codebook, step: Array) -> Codebook:

@@ -19,22 +19,28 @@ LANCZOS_STEPS = 30
 MOST_CROSS_TERMS = 500
 
 
+class Axis(NamedTuple):
+    """A direction to split along, and how much is known of it."""
+
+    axis: Array
+    memory: float  # the length of the sum of p y (x - mu) that the axis rests on
+
+
 class FirstSplit(NamedTuple):
     """What rows tell of the first split of their class."""
 
     temperature: float  # an estimate of T_c that errs upwards
     distortion: float  # of one codevector at the mean, to second order
-    axis: Array | None  # along which it will split; None where nothing is known
-    memory: float  # the length of the sum of p y (x - mu) that the axis rests on
+    axes: tuple[Axis, Axis]  # along which it will split, from the rows of either half
 
 
 def foretell(
-    divergence: BregmanDivergence, mean: Array, rows: Array, weights: Array | None, turning: Array
+    divergence: BregmanDivergence, mean: Array, rows: Array, weights: Array | None, half: Array
 ) -> FirstSplit | None:
     """Estimate T_c and the axis from rows of a class; None where the divergence does not say.
 
-    The largest eigenvalue of a sample errs upwards. The axis is that of the rows that are
-    ``turning`` axes, so that the others measure it without bias.
+    The largest eigenvalue of a sample errs upwards. Each half of the rows gives an axis of its own,
+    so that the others measure along it without bias.
     """
     root = _hessian_root(divergence, mean)
     if root is None:
@@ -46,13 +52,18 @@ def foretell(
         return None
     temperature = largest_eigenvector(Z, w)[0]
     distortion = float(0.5 * w @ (Z**2).sum(axis=1) / w.sum())
-    if not Z[turning].any():
-        return FirstSplit(temperature, distortion, None, 0.0)
-    value, axis = largest_eigenvector(Z[turning], w[turning])
+    axes = (_axis(Z[half], w[half], root), _axis(Z[~half], w[~half], root))
+    return FirstSplit(temperature, distortion, axes)
+
+
+def _axis(Z: Array, w: Array, root: Array) -> Axis:
+    """The axis that some rows want to split along."""
+    if not Z.any():
+        return Axis(np.zeros(Z.shape[1]), 0.0)
+    value, axis = largest_eigenvector(Z, w)
     axis = np.asarray(axis / root if root.ndim == 1 else np.linalg.solve(root.T, axis))
     # The sum of w y (x - mu) is sum w C H a/sqrt(<a, H a>), and here <a, H a> = 1.
-    memory = w[turning].sum() * value * np.sqrt((axis**2).sum())
-    return FirstSplit(temperature, distortion, axis, float(memory))
+    return Axis(axis, float(w.sum() * value * np.sqrt((axis**2).sum())))
 
 
 def largest_eigenvector(Z: Array, w: Array) -> tuple[float, Array]:

@@ -22,7 +22,7 @@ from annealed.stored import Count, Positive, State, Vector, one_length
 # Surrogate paths of each kind: so many, and only if those leave it open as many as come next. With
 # them the standard deviations by which a plateau must exceed their mean: the bound below which one
 # draw more lies with a probability of .98, t(.98, m - 1) sqrt(1 + 1/m).
-DEVIATIONS = {3: 5.60, 6: 2.98, 12: 2.42}
+DEVIATIONS = {3: 8.04, 6: 3.63, 12: 2.83}
 # And by at least this stretch of log T (a factor 1.35 in temperature): with fewer surrogates than K
 # looked at, chance would otherwise come through.
 LEAST_EXCESS = 0.3

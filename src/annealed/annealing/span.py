@@ -50,6 +50,8 @@ class Span:
             mu=self.points(book.mu),
             axis=book.axis @ self.basis,
             before=book.before @ self.basis,
+            resting_axis=book.resting_axis @ self.basis,
+            resting_before=book.resting_before @ self.basis,
         )
 
     def level(self, level: Level) -> Level:
