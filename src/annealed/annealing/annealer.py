@@ -67,6 +67,13 @@ class LevelChooser(ABC):
     def __call__(self, annealer: Annealer) -> Level:
         """The level that tracks from then on."""
 
+    def prefers_round(self, annealer: Annealer) -> bool:
+        """Whether a given number of clusters should be as many codevectors, as far as it is seen.
+
+        Asked when a ladder that went beyond them is about to end.
+        """
+        return False
+
 
 @dataclass(eq=False, repr=False)
 class Annealer:

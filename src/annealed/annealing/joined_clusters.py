@@ -13,6 +13,7 @@ import numpy as np
 
 from annealed.annealing.annealer import Annealer, LevelChooser
 from annealed.annealing.borders import Cut, cuts_of, halved, loose, narrowest_for, straightened
+from annealed.annealing.level_length import well_placed
 from annealed.annealing.n_clusters import (
     LEAST_EXCESS,
     SURROGATE_SAMPLES,
@@ -124,18 +125,13 @@ def learnt_from(path: AnnealingPath, rows: int | None) -> float:
     return float(own) if rows is None else 1 / (1 / own + 1 / max(rows, 1))
 
 
-def well_placed(path: AnnealingPath, rows: int | None) -> AnnealingPath:
-    """The path as far as its codevectors are known well enough to tell a density.
-
-    The mean of m samples lies at D/m from where it belongs. Where that exceeds T, codevectors are
-    where chance has put them: in many dimensions, where D is about d T/2 (docs/notation.md, "Many
-    dimensions"), long before the path ends; in the plane never.
-    """
+def as_far_as_placed(path: AnnealingPath, rows: int | None) -> AnnealingPath:
+    """The path as far as its codevectors are known well enough to tell a density."""
     for k in range(1, len(path)):
         level = path[k]
         own = level.samples - path[k - 1].samples
         each = (own if rows is None else rows) / level.n_codevectors
-        if level.distortion > each * level.temperature:
+        if not well_placed(level.distortion, each, level.temperature):
             return path.until(max(int(path.n_codevectors[:k].max()), 1))
     return path
 
@@ -178,22 +174,24 @@ def read_clusters(
     size : float
         The least share of all samples that makes a cluster.
     """
-    path = well_placed(path, rows)
+    path = as_far_as_placed(path, rows)
     level, samples = path[-1], learnt_from(path, rows)
     found = cuts_of(level, divergence, mean, samples, wanted or 1, LIKELY)
     plausible = PlausibleNumbers.by_borders(found) if found else None
     seen = next((k for k, cut in enumerate(found) if cut.support <= 0), len(found)) + 1
     likely = next((k for k, cut in enumerate(found) if cut.support < LIKELY), len(found)) + 1
     K = wanted or seen
-    clusters = np.zeros(level.n_codevectors, dtype=np.int64)
-    if (K == 1 or seen == 1) and not size:
+    # A number that is given asks for borders that are not sure, if they are not refuted. Where even
+    # those make less than half of the clusters, borders are not what they are to be told by.
+    parted = K if wanted is None else min(K, max(seen, likely))
+    if seen == 1 or 2 * parted < K:
+        parted = 1
+    if parted == 1 and not size:
         return Reading(None, plausible, path)
     points = straightened(divergence, level.codevectors, mean)
-    if K > 1 and seen > 1:
-        # A number that is given asks for borders that are not sure, if they are not refuted.
-        clusters = found[min(K, max(seen, likely)) - 2].clusters
-        if K > clusters.max() + 1:
-            clusters = halved(points, level.weights, clusters, K)
+    clusters = np.zeros(level.n_codevectors, dtype=np.int64)
+    if parted > 1:
+        clusters = halved(points, level.weights, found[parted - 2].clusters, K)
     if size:
         clusters = _without_small(points, level, clusters, samples, size)
         if (clusters == 0).all():
@@ -272,10 +270,18 @@ class JoinedClusters(LevelChooser):
     plausible: PlausibleNumbers | None = None
     persistence: Persistence | None = None
 
+    def prefers_round(self, annealer: Annealer) -> bool:
+        """Whether a given number is met better by as many codevectors: there are no borders."""
+        return self.wanted is not None and self.read(annealer).level is None
+
     def __call__(self, annealer: Annealer) -> Level:
         """Join the codevectors of the coldest level, or cut the path where no border is seen."""
+        self.persistence = None
+        if self.wanted is not None and annealer.schedule.growth == 1:  # the path ends with so many
+            self.plausible = None
+            return GivenK(self.wanted)(annealer)
         reading = self.read(annealer)
-        self.plausible, self.persistence = reading.plausible, None
+        self.plausible = reading.plausible
         if self.wanted is not None:
             return GivenK(self.wanted)(annealer) if reading.level is None else reading.level
         if reading.level is not None and reading.plausible is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from annealed.annealing import codebook
 from annealed.annealing.class_annealer import CLOSING, SETTLING, ClassAnnealer, ClassLevel
+from annealed.annealing.level_length import well_placed
 from annealed.annealing.schedule import COLDEST_TO_GROW
 
 if TYPE_CHECKING:
@@ -21,11 +23,11 @@ Integers = NDArray[np.int64]
 # level, and a round costs samples for all.
 WORTH_HOLDING = 0.05
 # A ladder to a given K grows so many times as many where more than K are asked for.
-GROWN_PAST = 1.5
+GROWN_PAST = 2
 # And ends when associations are hard, H(Q|X) at most this many nats; each of its last levels has
 # this share of the temperature of the one before.
 HARD = 0.05
-CLOSING_SHARE = 1 / 3
+CLOSING_SHARE = 0.6
 
 
 def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
@@ -38,7 +40,7 @@ def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
     K = len(level.book)
     others = sum(other.size(rung) for other in annealer.classes if other is not state)
     if others + K > annealer.K_max:
-        annealer.end_ladder(rung - 1, state.temperature)
+        _end(annealer, state, rung - 1, state.temperature)
         return
     overdue = _overdue(annealer, state, level, together, others)
     if len(overdue):
@@ -56,6 +58,7 @@ def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
         annealer.last_rung = rung + 1
     allowed = _allowed(annealer, unstable, others + K)
     full = schedule.wanted is not None and K >= schedule.room
+    full = full or _finer_than_known(annealer, state, level)
     if rung >= annealer.last_rung or full or len(allowed) < min(len(unstable), 1):
         _end_here(annealer, state, level, unstable)
     else:
@@ -104,7 +107,26 @@ def _end_here(
     assert state.rung is not None
     below = annealer.temperature(state.rung + 1)
     hottest = float(np.nanmax(level.book.critical[unstable], initial=below))
-    annealer.end_ladder(state.rung, min(hottest, state.temperature))
+    _end(annealer, state, state.rung, min(hottest, state.temperature))
+
+
+def _end(annealer: Annealer, state: ClassAnnealer, rung: int, temperature: float) -> None:
+    """End the ladder, or go back up it to a given K."""
+    schedule = annealer.schedule
+    beyond = schedule.wanted is not None and schedule.growth > 1 and schedule.looks_along_axes
+    if beyond and annealer.choose is not None and annealer.choose.prefers_round(annealer):
+        annealer.schedule = replace(schedule, growth=1)
+        if _back_to_given_K(annealer, state):
+            return
+    annealer.end_ladder(rung, temperature)
+
+
+def _finer_than_known(annealer: Annealer, state: ClassAnnealer, level: ClassLevel) -> bool:
+    """Whether codevectors that are there to be joined are so many that chance places them."""
+    enough, K = annealer.schedule.K_anyway, len(level.book)
+    if enough is None or state.rows is None or K < enough:
+        return False
+    return not well_placed(level.distortion, state.rows / K, state.temperature)
 
 
 # -- on the way to a given K --------------------------------------------------------------------
@@ -134,6 +156,20 @@ def _has_grown(
     if state.fixed:
         return True
     return K >= schedule.wanted and (not len(unstable) or K >= GROWN_PAST * schedule.wanted)
+
+
+def _back_to_given_K(annealer: Annealer, state: ClassAnnealer) -> bool:
+    """Go back to where the ladder had come far enough for the given K, if it ever had."""
+    for rung in sorted(state.levels):
+        level, T = state.levels[rung], annealer.temperature(rung + 1)
+        unstable = state.unstable(level.book, T, T, annealer.schedule)
+        if _has_grown(annealer, state, level, unstable):
+            state.levels = {k: level for k, level in state.levels.items() if k < rung}
+            state.splits = [split for split in state.splits if split.level <= rung]
+            state.rung, state.temperature = rung, annealer.temperature(rung)
+            _close_given_K(annealer, state, level, unstable)
+            return True
+    return False
 
 
 def _close_given_K(

@@ -58,6 +58,16 @@ def samples_remembered(book: Codebook, T: float, distortion: float, at_least: in
     return max(float(len(book)), min(needed, at_least / 4))
 
 
+def well_placed(distortion: float, samples: float, T: float) -> bool:
+    """Whether a codevector of so many samples is known well enough to tell a density.
+
+    The mean of m samples lies at D/m from where it belongs. Where that exceeds T, codevectors are
+    where chance has put them: in many dimensions, where D is about d T/2 (docs/notation.md, "Many
+    dimensions"), long before a path ends; in the plane never.
+    """
+    return distortion <= samples * T
+
+
 def samples_to_close(least: int, K: int, rows: int | None) -> int:
     """How many samples each of the last levels to a given K takes for a codevector.
 

@@ -386,8 +386,13 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         """The schedule of `fit`, where rows come again: finer codebooks take no more samples."""
         if not self._joins or self.K_max != "auto":
             return schedule
-        K_max = max(min(K_MAX_TO_JOIN, finest), schedule.wanted or 1)
-        return replace(schedule, K_max=K_max, K_sampled=K_SAMPLED_TO_JOIN, growth=K_max)
+        wanted = schedule.wanted or 1
+        return replace(
+            schedule,
+            K_max=max(min(K_MAX_TO_JOIN, finest), wanted),
+            K_sampled=max(K_SAMPLED_TO_JOIN, 2 * wanted),
+            K_anyway=max(schedule.K_max, 2 * wanted),
+        )
 
     def _learn_checked(
         self, rows: NDArray[Any], labels: NDArray[Any] | None, weights: Array | None, first: bool
@@ -409,8 +414,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         divergence, schedule = super()._checked_schedule()
         if isinstance(self.n_clusters, str) or self.n_clusters is None:
             return divergence, schedule
-        # A polish chooses among the cuts of the tree, so it wants a deeper one (docs/notation.md).
-        return divergence, schedule.towards(int(self.n_clusters), 10 if self.polish else 1)
+        # A polish chooses among the cuts of the tree, so it wants a deeper one (docs/notation.md),
+        # and so does who joins codevectors.
+        growth = 10 if self.polish else K_MAX_TO_JOIN if self._joins else 1
+        return divergence, schedule.towards(int(self.n_clusters), growth)
 
     @property
     def _joins(self) -> bool:
