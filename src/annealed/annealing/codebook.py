@@ -32,8 +32,8 @@ class Codebook:
     mass : (K,), the association mass ``critical`` rests on
     distortion : (K,), the mean divergence of its samples from it (nan before it is measured)
     node : (K,), the place of each in the tree of splits
-    resting_axis, resting_memory, resting_before : the axis that the other half of the rows turns, in
-        `fit`; `exchanged` takes it up (zero where there is none)
+    resting_axis, resting_memory, resting_before : in `fit` the axis that the other half of the rows
+        turns, until `exchanged` takes it up
     """
 
     mu: Matrix

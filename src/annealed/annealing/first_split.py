@@ -10,8 +10,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence
+
+Mask = NDArray[np.bool_]
 
 # Steps of power iteration with memory. The largest eigenvalue comes out to a part in a hundred.
 LANCZOS_STEPS = 30
@@ -35,7 +38,7 @@ class FirstSplit(NamedTuple):
 
 
 def foretell(
-    divergence: BregmanDivergence, mean: Array, rows: Array, weights: Array | None, half: Array
+    divergence: BregmanDivergence, mean: Array, rows: Array, weights: Array | None, half: Mask
 ) -> FirstSplit | None:
     """Estimate T_c and the axis from rows of a class; None where the divergence does not say.
 

@@ -44,8 +44,8 @@ class Schedule:
     # Whether every cluster is to be found, also where many appear at one temperature: then levels
     # near a transition are longer in many dimensions, and T is held while something is overdue.
     thorough: bool = True
-    # In `fit`, where codevectors are to be joined: a level of more takes no more samples than one of
-    # so many, and there are more than so many only while they are well placed.
+    # In `fit`, where codevectors are to be joined: a level of more takes no more samples than one
+    # of so many, and there are more than so many only while they are well placed.
     K_sampled: Positive | None = None
     K_anyway: Positive | None = None
     patience: Positive = 5
