@@ -102,10 +102,10 @@ def test_the_critical_temperature_of_other_divergences():
     ],
 )
 def test_the_number_of_clusters_is_found(make, K):
-    """At least nine of ten, data and model reseeded (`python -m benchmarks clusters` has more)."""
-    seeds = tries(2, 10)
+    """At least four of five, data and model reseeded (`python -m benchmarks shapes` has more)."""
+    seeds = tries(5, 10)
     found = [ODAClustering(random_state=seed).fit(make(seed)).n_clusters_ for seed in range(seeds)]
-    assert sum(k == K for k in found) >= 0.9 * seeds, found
+    assert sum(k == K for k in found) >= 0.8 * seeds, found
 
 
 def test_how_sure_the_number_is():

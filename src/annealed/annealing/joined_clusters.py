@@ -99,7 +99,8 @@ class PlausibleNumbers:
         weakest = np.concatenate([[np.inf], np.minimum.accumulate(support)])
         left_out = np.concatenate([support, [-np.inf]])
         margin = np.minimum(weakest, -left_out)
-        tried = len(support)  # of the last cut it is not known what would follow
+        # Of the last cut it is not known what would follow, unless nothing is left to divide.
+        tried = len(support) + (len(support) + 1 == len(found[-1].clusters))
         return cls.ranked(np.arange(1, tried + 1), margin[:tried])
 
     @classmethod
