@@ -50,7 +50,8 @@ def models():
         "clustering-tracking": ODAClustering(3, **SMALL).partial_fit(X[:900]),
         "clustering-polished": ODAClustering("auto", polish=True, **SMALL).fit(X[:80]),
         "clustering-joined": ODAClustering(**SMALL).fit(np.concatenate([X[:40], X[:40] + 30.0])),
-        "clustering-mahalanobis": ODAClustering(2, shape="round", divergence=A, **SMALL).partial_fit(X[:300]),
+        "clustering-mahalanobis": ODAClustering(2, shape="round", divergence=A, **SMALL)
+        .partial_fit(X[:300]),
         "classifier-race": ODAClassifier(fine_tune=None, **STEEP | {"K_max": 2})
         .partial_fit(X[:300], y[:300]),
         "classifier-won": ODAClassifier(level="last", **STEEP).partial_fit(X, named),

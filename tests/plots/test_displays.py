@@ -189,7 +189,7 @@ def test_the_tree_hangs_together(many):
 
 def test_leaves_are_numbered_only_where_there_is_room(clusters, many):
     few = SplitTreeDisplay.from_path(
-        ODAClustering(3, K_max=3, random_state=0).fit(clusters[1]).path_
+        ODAClustering(3, shape="round", random_state=0).fit(clusters[1]).path_
     )
     assert sorted(text.get_text() for text in few.leaf_labels_) == ["0", "1", "2"]
     assert SplitTreeDisplay.from_estimator(many[0]).leaf_labels_ == []

@@ -268,8 +268,11 @@ def test_codevectors_come_with_their_names():
     np.testing.assert_array_equal(frame["weight"], MODEL.weights_)
     assert frame.index.name == "class" and [*frame.index] == [*MODEL.codevector_labels_]
     np.testing.assert_allclose(frame.filter(like="colour=").sum(axis=1), 1.0)
-    clusters = TabularModel(ODAClustering(3, random_state=0)).fit(ROWS).codevectors_to_frame()
-    assert clusters.index.name == "cluster" and [*clusters.index] == [0, 1, 2]
+    model = TabularModel(ODAClustering(3, random_state=0)).fit(ROWS)
+    clusters = model.codevectors_to_frame()
+    assert clusters.index.name == "cluster"
+    assert [*clusters.index] == [*model.estimator_.codevector_clusters_]
+    assert {*clusters.index} == {0, 1, 2}
 
 
 def test_codevectors_have_names_only_once_there_are_some():

@@ -225,7 +225,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         -------
         self
         """
-        return self._fit(X, sample_weight)
+        self._fit(X, sample_weight)
+        self._warn_of_caps(self._learner.annealer, 0)
+        self._warn_of_too_few()
+        return self
 
     @all_or_nothing
     def _learn_summary(self, rows: Array, labels: NDArray[Any] | None, weights: Array) -> None:
@@ -233,7 +236,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
 
     def _fit(
         self, X: ArrayLike, sample_weight: ArrayLike | None, stand_for: int | None = None
-    ) -> Self:
+    ) -> None:
         """Anneal rows; ``stand_for``: how many samples they are a summary of."""
         divergence, schedule = self._parameters()
         rows = self._checked_rows(X, divergence, reset=True)
@@ -254,9 +257,6 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         ) as listen:
             self._learner.anneal(rows, weights, rng, listen, polish=self.polish)
             self.labels_ = self._assign(rows)
-        self._warn_of_caps(self._learner.annealer, 0)
-        self._warn_of_too_few(schedule)
-        return self
 
     @all_or_nothing
     def partial_fit(
@@ -461,15 +461,16 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         )
         return self._fixed_at(self._learner.with_n_clusters(int(n_clusters)))
 
-    def _warn_of_too_few(self, schedule: Schedule) -> None:
+    def _warn_of_too_few(self) -> None:
+        wanted = self._learner.annealer.schedule.wanted
         if not self._learner.annealer.finished:
             warnings.warn(
                 "all rows are identical: there is one cluster", ConvergenceWarning, stacklevel=4
             )
-        elif schedule.wanted is not None and self.n_clusters_ < schedule.wanted:
+        elif wanted is not None and self.n_clusters_ < wanted:
             warnings.warn(
                 f"found {self.n_clusters_} distinct codevectors where n_clusters="
-                f"{schedule.wanted} was asked for; are there that many distinct rows?",
+                f"{wanted} was asked for; are there that many distinct rows?",
                 ConvergenceWarning,
                 stacklevel=4,
             )

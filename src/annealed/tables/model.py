@@ -306,7 +306,10 @@ n_clusters_margin_, path_, plausible_n_clusters_, temperature_, weights_
         names = [str(name) for name in self.feature_names_out_]
         frame = pd.DataFrame(self.codevectors_, columns=names)
         kind = "class" if self._is_classifier() else "cluster"
-        labels = self.codevector_labels_ if kind == "class" else np.arange(len(frame))
+        if kind == "class":
+            labels = self.codevector_labels_
+        else:  # without clusters of their own every codevector is one
+            labels = getattr(self.estimator_, "codevector_clusters_", np.arange(len(frame)))
         frame.index = pd.Index(labels, name=kind)
         weights = getattr(self.estimator_, "weights_", None)
         if weights is not None:
