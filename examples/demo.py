@@ -49,15 +49,9 @@ def main() -> None:
     print("   All wines start as one group (K = 1). As the temperature T falls, groups split:\n")
     clustering = ODAClustering(random_state=0, callbacks=[print_level]).fit(X)
 
-    K = int(clustering.path_.persistence()[1:].argmax()) + 2
-    print(
-        f"\n   K = {K} lasts longest. Here are its groups beside the cultivars, which it has never"
-    )
-    if clustering.n_clusters_ == K:
-        print("   seen; data without any groups would not show one K for so long:\n")
-    else:
-        print("   seen; in so few wines chance alone might show one K for as long:\n")
-    print_groups(clustering.at(n_codevectors=K).predict(X), wine.target, names)
+    print(f"\n   Borders between groups that chance would not draw: K = {clustering.n_clusters_}.")
+    print("   Here are the groups beside the cultivars, which it has never seen:\n")
+    print_groups(clustering.labels_, wine.target, names)
 
     print("\n2. Classification. Now two thirds of the wines come with their cultivar; the others")
     print("   are to be recognised. One fit gives a model at every K, from coarse to fine:\n")

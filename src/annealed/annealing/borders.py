@@ -141,13 +141,18 @@ class _View:
         # largest of m such differences is sqrt(2 log m) by chance; here m places, each at widths of
         # which those count that are a factor 4 apart, the others showing much the same.
         places *= np.log(max(density.widest / density.narrowest, 4.0)) / np.log(4)
-        root = np.sqrt(2 * self.counts[self.low])
-        by_chance = root * (1 - np.sqrt(depth)) - np.sqrt(2 * np.log(max(places, 2.0)))
-        # As sure as the lesser of the two: that it is there, and that it is deep.
-        support = np.minimum(by_chance, root * (np.sqrt(DEEPEST_SADDLE) - np.sqrt(depth)))
+        self.chance = float(np.sqrt(2 * np.log(max(places, 2.0))))
+        support = self._support(self.counts[self.low], depth)
         self.several = bool((depth < 1).any())  # wider kernels will not part what is one now
         self.clearest = int(support.argmax())
         self.support = float(support[self.clearest])
+
+    def _support(self, counts: Array, depth: Array) -> Array:
+        """How sure borders are: as the lesser of that they are there, and that they are deep."""
+        root = np.sqrt(2 * counts)
+        there = root * (1 - np.sqrt(depth)) - self.chance
+        deep = root * (np.sqrt(DEEPEST_SADDLE) - np.sqrt(depth))
+        return np.asarray(np.minimum(there, deep))
 
     def _joins(self) -> tuple[Integers, Integers, Array]:
         """Peaks joined over ever lower saddles: the lower and the higher peak, and the saddle."""
@@ -171,6 +176,35 @@ class _View:
             high.append(a)
             roots.parent[b] = a
         return np.array(low), np.array(high), saddles[used]
+
+    def support_between(self, clusters: Integers) -> float:
+        """The support of the borders between given clusters, in standard errors of their sum.
+
+        Clusters are joined over their highest saddles, as peaks are.
+        """
+        density = self.density
+        ends = np.minimum(self.peaks[density.first], self.peaks[density.second])
+        saddles = np.minimum(self.middles, ends)
+        one, other = clusters[density.first], clusters[density.second]
+        across = np.flatnonzero(one != other)
+        across = across[np.argsort(-saddles[across], kind="stable")]
+        K = int(clusters.max()) + 1
+        peak = np.full(K, -np.inf)
+        np.maximum.at(peak, clusters, self.peaks)
+        own = np.lexsort((self.peaks, clusters))
+        count = np.zeros(K)
+        count[clusters[own]] = self.counts[own]  # of the highest, which comes last
+        roots, total = _Roots(K), 0.0
+        for k in across.tolist():
+            a, b = roots.find(int(one[k])), roots.find(int(other[k]))
+            if a == b:
+                continue
+            if peak[a] < peak[b]:
+                a, b = b, a
+            depth = np.exp(np.minimum(saddles[k] - peak[b], 0.0))
+            total += float(self._support(count[b], depth))
+            roots.parent[b] = a
+        return float(total / np.sqrt(K - 1))
 
     def lower_side(self) -> NDArray[np.bool_]:
         """Whose climb ends at the lower peak of the clearest border, or at one joined with it."""
@@ -237,17 +271,12 @@ def _neighbours(distances: Array) -> tuple[Integers, Integers]:
 
 
 def cuts(
-    points: Array,
-    weights: Array,
-    narrowest: float,
-    samples: float,
-    at_least: int = 1,
-    least_support: float = 0.0,
+    points: Array, weights: Array, narrowest: float, samples: float, at_least: int = 1
 ) -> list[Cut]:
     """Divide codevectors at the clearest border, again and again.
 
-    As long as a border has more than the least support, and on to ``at_least`` clusters; the first
-    border that has not is the last. The k-th entry has k + 2 clusters.
+    As long as a border is supported, and on to ``at_least`` clusters; the first border that is not
+    is the last. The k-th entry has k + 2 clusters.
     """
     clusters = np.zeros(len(points), dtype=np.int64)
     queue: list[tuple[float, int, Integers, _Border]] = []
@@ -264,7 +293,7 @@ def cuts(
         support, _, members, border = heapq.heappop(queue)
         clusters = _divided(clusters, weights, members, border.lower, len(found) + 1)
         found.append(Cut(-support, clusters))
-        if -support <= least_support and len(found) >= at_least:
+        if support >= 0 and len(found) >= at_least:
             break
         for side in (members[~border.lower], members[border.lower]):
             consider(side)
@@ -376,14 +405,25 @@ def narrowest_for(level: Level, samples: float) -> float:
 
 
 def cuts_of(
-    level: Level,
-    divergence: BregmanDivergence,
-    mean: Array,
-    samples: float,
-    at_least: int = 1,
-    least_support: float = 0.0,
+    level: Level, divergence: BregmanDivergence, mean: Array, samples: float, at_least: int = 1
 ) -> list[Cut]:
     """Divide the codevectors of a level; ``samples`` is how many it was learnt from."""
     points = straightened(divergence, level.codevectors, mean)
-    narrowest = narrowest_for(level, samples)
-    return cuts(points, level.weights, narrowest, samples, at_least, least_support)
+    return cuts(points, level.weights, narrowest_for(level, samples), samples, at_least)
+
+
+def support_between(
+    level: Level, divergence: BregmanDivergence, mean: Array, samples: float, clusters: Integers
+) -> float:
+    """The support of all borders between given clusters of a level, taken together.
+
+    At the width where it is largest. Far below zero the density contradicts them.
+    """
+    points = straightened(divergence, level.codevectors, mean)
+    density = Density(points, level.weights, narrowest_for(level, samples), samples)
+    width, best = density.narrowest, -np.inf
+    while width < density.widest:
+        view = _View(density, width)
+        best = max(best, view.support_between(clusters))
+        width *= WIDENING
+    return float(best)

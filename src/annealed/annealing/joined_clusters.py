@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from annealed.annealing.annealer import Annealer, LevelChooser
-from annealed.annealing.borders import Cut, cuts_of, halved, loose, narrowest_for, straightened
+from annealed.annealing.borders import (
+    Cut,
+    cuts_of,
+    halved,
+    loose,
+    narrowest_for,
+    straightened,
+    support_between,
+)
 from annealed.annealing.level_length import well_placed
 from annealed.annealing.n_clusters import (
     LEAST_EXCESS,
@@ -21,6 +29,7 @@ from annealed.annealing.n_clusters import (
     Persistence,
     covariance_of,
     judge_persistence,
+    plateaus,
 )
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import kernel_for
@@ -30,12 +39,14 @@ from annealed.stored import Count, Indices, Positive, State, Vector, one_length,
 # Where the K codevectors of the path put so much of the mass into the same clusters, clusters are
 # round: those K say the same as many.
 ROUND = 0.99
-# Round clusters are those that borders show where they agree on so much of the mass.
-ALIKE = 0.9
 # An answer of less support than this, in standard errors, is not sure: persistence is asked too.
 SURE = 2.0
-# A given number of clusters takes borders that are not sure, down to a standard error below chance.
+# A given number of clusters takes borders that are not sure, down to a standard error below chance,
+# and so do clusters that persist, all their borders taken together.
 LIKELY = -1.0
+# Of clusters that persist none is lighter than this share of what it would have among equals: far
+# points persist too.
+LIGHTEST = 0.2
 # The most clusters that are looked for by their persistence.
 MOST_ROUND = 100
 # How many numbers of clusters are told of at most.
@@ -143,14 +154,12 @@ class Reading:
 
     level : the model; None where no border is seen
     plausible : how well numbers of clusters are supported; None of a single codevector
-    further : divisions at borders that are likely, if not sure
     path : as far as it was read
     """
 
     level: Level | None
     plausible: PlausibleNumbers | None
     path: AnnealingPath
-    further: tuple[Cut, ...] = ()
 
 
 def read_clusters(
@@ -177,7 +186,7 @@ def read_clusters(
     """
     path = as_far_as_placed(path, rows)
     level, samples = path[-1], learnt_from(path, rows)
-    found = cuts_of(level, divergence, mean, samples, wanted or 1, LIKELY)
+    found = cuts_of(level, divergence, mean, samples, wanted or 1)
     plausible = PlausibleNumbers.by_borders(found) if found else None
     seen = next((k for k, cut in enumerate(found) if cut.support <= 0), len(found)) + 1
     likely = next((k for k, cut in enumerate(found) if cut.support < LIKELY), len(found)) + 1
@@ -197,8 +206,7 @@ def read_clusters(
         clusters = _without_small(points, level, clusters, samples, size)
         if (clusters == 0).all():
             return Reading(None, plausible, path)
-    further = tuple(found[seen - 1 : likely - 1]) if not size else ()
-    return Reading(with_clusters(path, divergence, clusters), plausible, path, further)
+    return Reading(with_clusters(path, divergence, clusters), plausible, path)
 
 
 def _without_small(
@@ -225,29 +233,24 @@ def with_clusters(path: AnnealingPath, divergence: BregmanDivergence, clusters: 
 
     Where as many codevectors as there are clusters say the same as all of them, those answer.
     """
-    few, agreement = round_clusters(path, divergence, clusters)
-    if few is not None and agreement >= ROUND:
-        return few
-    return replace(path[-1], clusters=clusters)
-
-
-def round_clusters(
-    path: AnnealingPath, divergence: BregmanDivergence, clusters: Indices
-) -> tuple[Level | None, float]:
-    """As many codevectors as there are clusters, and the share of the mass they agree on."""
     level, K = path[-1], int(clusters.max()) + 1
+    joined = replace(level, clusters=clusters)
     if K > len(path.splits) + 1 or (clusters < 0).any():
-        return None, 0.0
+        return joined
     few = path.codebook(K)
-    own = kernel_for(divergence).assign(
+    shared = np.zeros((K, K))
+    np.add.at(shared, (cells(level, few, divergence), clusters), level.weights)
+    agreed = shared.argmax(axis=1)
+    if len(set(agreed.tolist())) < K or shared.max(axis=1).sum() < ROUND:
+        return joined
+    return _in_order(few, np.argsort(agreed))
+
+
+def cells(level: Level, few: Level, divergence: BregmanDivergence) -> Indices:
+    """To which of a few codevectors each one of a finer level belongs."""
+    return kernel_for(divergence).assign(
         level.codevectors, few.codevectors, few.log_weights, few.temperature
     )
-    shared = np.zeros((K, K))
-    np.add.at(shared, (own, clusters), level.weights)
-    agreed = shared.argmax(axis=1)
-    if len(set(agreed.tolist())) < K:
-        return None, 0.0
-    return _in_order(few, np.argsort(agreed)), float(shared.max(axis=1).sum())
 
 
 def _in_order(level: Level, order: Indices) -> Level:
@@ -294,23 +297,30 @@ class JoinedClusters(LevelChooser):
         return annealer.path().codebook(persistence.n_clusters)
 
     def _more(self, annealer: Annealer, reading: Reading) -> Level | None:
-        """More clusters than there are sure borders, if as many persist and they are the same.
-
-        Every border has to be likely: far points persist, and have no mass to disagree with.
-        """
-        path, divergence = reading.path, annealer.divergence
-        plateau = path.persistence()
-        for cut in reversed(reading.further):
-            K = int(cut.clusters.max()) + 1
-            if len(plateau) < K or plateau[K - 1] < LEAST_EXCESS:
-                continue
-            if round_clusters(path, divergence, cut.clusters)[1] < ALIKE:
+        """More clusters than there are sure borders, if they persist and are not contradicted."""
+        path, plausible = reading.path, reading.plausible
+        assert plausible is not None
+        plateau = plateaus(path)[:MOST_ROUND]
+        lasting = np.flatnonzero(plateau >= LEAST_EXCESS) + 1
+        for K in sorted(lasting[lasting > plausible.best], key=lambda K: -plateau[K - 1]):
+            few = path.codebook(int(K))
+            if not self._borne_out(annealer, path, few):
                 continue
             persistence = self._judge(annealer) if self.persistence is None else self.persistence
-            if persistence.n_clusters == K and reading.plausible is not None:
-                self.plausible = reading.plausible.led_by(K, persistence.margin)
-                return with_clusters(path, divergence, cut.clusters)
+            if persistence.n_clusters == K:
+                self.plausible = plausible.led_by(int(K), persistence.margin)
+                return few
         return None
+
+    def _borne_out(self, annealer: Annealer, path: AnnealingPath, few: Level) -> bool:
+        """Whether a few round clusters have mass, and the density does not contradict them."""
+        level, divergence = path[-1], annealer.divergence
+        own = cells(level, few, divergence)
+        mass = np.bincount(own, level.weights, few.n_codevectors)
+        if mass.min() < LIGHTEST / few.n_codevectors:
+            return False
+        mean, samples = annealer.classes[0].mean, learnt_from(path, self.rows)
+        return support_between(level, divergence, mean, samples, own) >= LIKELY
 
     def _judge(self, annealer: Annealer) -> Persistence:
         """How long every K persists."""

@@ -132,8 +132,8 @@ def words_for_choice(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "clusters" in facts:
         margin = facts.get("clusters_margin")
         sure = "" if margin is None else (
-            f"; {margin:.2f} beyond what structureless data would show" if facts["clusters"] > 1
-            else "; no number of clusters stands out from structureless data"
+            f", by a margin of {margin:.2f}" if facts["clusters"] > 1
+            else ": no more stand out from what structureless data would show"
         )  # fmt: skip
         return [("clusters", f"K = {facts['clusters']}{at}{sure}")]
     chosen = facts.get("chosen")
