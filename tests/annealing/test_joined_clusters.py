@@ -8,7 +8,7 @@ from thoroughness import tries
 
 import annealed
 from annealed import ODAClustering
-from annealed.annealing.borders import cuts, halved, loose
+from annealed.annealing.borders import Cut, cuts, halved, loose
 from annealed.annealing.joined_clusters import PlausibleNumbers
 
 
@@ -179,10 +179,14 @@ def test_plausible_numbers_begin_with_the_answer(moons):
 
 
 def test_support_of_a_number_is_that_of_its_weakest_part():
-    cut = lambda support: type("Cut", (), {"support": support})()  # noqa: E731
-    found = PlausibleNumbers.by_borders([cut(5.0), cut(2.0), cut(-1.0)])
+    cuts = [Cut(5.0, np.array([0, 0, 0, 1])), Cut(2.0, np.array([0, 0, 2, 1]))]
+    found = PlausibleNumbers.by_borders([*cuts, Cut(-1.0, np.array([0, 3, 2, 1, 0]))])
     assert found.n_clusters.tolist() == [3, 2, 1]
     assert found.support.tolist() == [1.0, -2.0, -5.0]
+    # Nothing is left to divide: the last number is as sure as its borders.
+    found = PlausibleNumbers.by_borders([*cuts, Cut(1.0, np.array([0, 3, 2, 1]))])
+    assert found.n_clusters.tolist() == [4, 3, 2, 1]
+    assert found.support.tolist() == [1.0, -1.0, -2.0, -5.0]
 
 
 def test_small_groups_and_far_points_are_no_clusters():

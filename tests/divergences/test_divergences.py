@@ -128,10 +128,13 @@ def test_the_mean_is_the_best_codevector(name, draw):
 @NAMES
 def test_transform_gives_the_divergences_to_the_codevectors(name):
     X = data(name)
-    est = ODAClustering(4, divergence=name, random_state=0).fit(X)
-    np.testing.assert_allclose(
-        est.transform(X), definition(name, X, est.codevectors_), rtol=1e-8, atol=1e-9
-    )
+    for shape in ("round", "any"):
+        est = ODAClustering(4, shape=shape, divergence=name, random_state=0).fit(X)
+        to_codevectors = definition(name, X, est.codevectors_)
+        nearest = [to_codevectors[:, est.codevector_clusters_ == k].min(axis=1) for k in range(4)]
+        np.testing.assert_allclose(
+            est.transform(X), np.stack(nearest, axis=1), rtol=1e-8, atol=1e-9
+        )
 
 
 @NAMES

@@ -63,7 +63,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def clustering(iris, folder):
     """A fitted pipeline, and the file of its page."""
-    model = make_pipeline(StandardScaler(), ODAClustering(3, K_max=12, random_state=0))
+    model = make_pipeline(StandardScaler(), ODAClustering(3, shape="round", random_state=0))
     model.fit(iris.data)
     page = explore(model, iris.data, iris.target_names[iris.target])
     return model, page.save(folder / "clustering.html")

@@ -285,7 +285,7 @@ class ClassAnnealer(RunOwner):
         if schedule.looks_along_axes and not self.tracking:
             n = samples_remembered(book, T, self._mean_distortion(book), at_least)
         by_roles = self.rows is not None and at_least > MOSTLY_NEW * self.rows
-        if by_roles:
+        if by_roles and schedule.thorough:
             book, self.exchanged = codebook.exchanged(book), not self.exchanged
         self.book = book
         # A hard codebook never converges in units of a T far below the variance of its cells.

@@ -41,6 +41,8 @@ from annealed.stored import Count, Indices, Positive, State, Vector, one_length,
 ROUND = 0.99
 # An answer of less support than this, in standard errors, is not sure: persistence is asked too.
 SURE = 2.0
+# Clusters that the density supports alike, to half a standard error: round ones are taken.
+ALIKE = 0.5
 # A given number of clusters takes borders that are not sure, down to a standard error below chance,
 # and so do clusters that persist, all their borders taken together.
 LIKELY = -1.0
@@ -275,8 +277,16 @@ class JoinedClusters(LevelChooser):
     persistence: Persistence | None = None
 
     def prefers_round(self, annealer: Annealer) -> bool:
-        """Whether a given number is met better by as many codevectors: there are no borders."""
-        return self.wanted is not None and self.read(annealer).level is None
+        """Whether a given number is met better by as many codevectors.
+
+        Where there are too few borders, or the density supports round clusters as well as those.
+        """
+        if self.wanted is None:
+            return False
+        reading = self.read(annealer)
+        if reading.level is None:
+            return True
+        return self._as_round(annealer, reading) is not None
 
     def __call__(self, annealer: Annealer) -> Level:
         """Join the codevectors of the coldest level, or cut the path where no border is seen."""
@@ -289,8 +299,10 @@ class JoinedClusters(LevelChooser):
         if self.wanted is not None:
             return GivenK(self.wanted)(annealer) if reading.level is None else reading.level
         if reading.level is not None and reading.plausible is not None:
-            unsure = reading.plausible.margin < SURE
-            return (unsure and self._more(annealer, reading)) or reading.level
+            if reading.plausible.margin >= SURE:
+                return reading.level
+            more = self._more(annealer, reading)
+            return more or self._as_round(annealer, reading) or reading.level
         persistence = self._judge(annealer)
         if persistence.n_clusters > 1:
             self.plausible = PlausibleNumbers.by_persistence(persistence)
@@ -314,13 +326,32 @@ class JoinedClusters(LevelChooser):
 
     def _borne_out(self, annealer: Annealer, path: AnnealingPath, few: Level) -> bool:
         """Whether a few round clusters have mass, and the density does not contradict them."""
-        level, divergence = path[-1], annealer.divergence
-        own = cells(level, few, divergence)
-        mass = np.bincount(own, level.weights, few.n_codevectors)
+        own = cells(path[-1], few, annealer.divergence)
+        mass = np.bincount(own, path[-1].weights, few.n_codevectors)
         if mass.min() < LIGHTEST / few.n_codevectors:
             return False
+        return self._support(annealer, path, own) >= LIKELY
+
+    def _as_round(self, annealer: Annealer, reading: Reading) -> Level | None:
+        """As many round clusters, where borders are not sure and the density shows those too.
+
+        Borders that are not sure are drawn as chance has it.
+        """
+        path, level = reading.path, reading.level
+        if self.size or level is None or level.clusters is None:
+            return None
+        if level.n_clusters > len(path.splits) + 1:
+            return None
+        support = self._support(annealer, path, level.clusters)
+        if support >= SURE:
+            return None
+        few = path.codebook(level.n_clusters)
+        own = cells(path[-1], few, annealer.divergence)
+        return few if self._support(annealer, path, own) >= support - ALIKE else None
+
+    def _support(self, annealer: Annealer, path: AnnealingPath, clusters: Indices) -> float:
         mean, samples = annealer.classes[0].mean, learnt_from(path, self.rows)
-        return support_between(level, divergence, mean, samples, own) >= LIKELY
+        return support_between(path[-1], annealer.divergence, mean, samples, clusters)
 
     def _judge(self, annealer: Annealer) -> Persistence:
         """How long every K persists."""

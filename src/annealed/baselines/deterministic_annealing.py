@@ -95,6 +95,8 @@ class DeterministicAnnealing(ClusterReader):
     Attributes
     ----------
     cluster_centers_, codevectors_ : ndarray of shape (n_clusters_, n_features)
+    codevector_clusters_ : ndarray of shape (n_clusters_,)
+        Number of the cluster of every codevector: its own.
     n_clusters_ : int
     n_clusters_margin_ : float
         How sure "auto" is, see `ODAClustering`.
