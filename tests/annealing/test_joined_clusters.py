@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_blobs, make_circles, make_moons
+from predicates import valid_path
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, load_wine, make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import StandardScaler
 from thoroughness import tries
 
 import annealed
 from annealed import ODAClustering
-from annealed.annealing.borders import Cut, cuts, halved, loose
-from annealed.annealing.joined_clusters import PlausibleNumbers
+from annealed.annealing.borders import Cut, cuts, halved, loose, support_between
+from annealed.annealing.joined_clusters import PlausibleNumbers, cells
 
 
 def two_lines(gap, n=60):
@@ -224,3 +227,41 @@ def test_a_stream_joins_what_it_has_learnt(tmp_path):
     np.testing.assert_array_equal(
         again.partial_fit(X[:500]).codevectors_, model.partial_fit(X[:500]).codevectors_
     )
+
+
+def test_a_given_number_without_borders_ends_the_path_with_so_many_codevectors():
+    # Twenty Gaussians that overlap: no borders, and cells are as good as those of k-means.
+    rng = np.random.default_rng(0)
+    centres = rng.normal(scale=0.8, size=(20, 16))
+    y = rng.integers(20, size=6000)
+    X = centres[y] + rng.normal(size=(6000, 16))
+    model = ODAClustering(20, random_state=0).fit(X)
+    assert len(model.codevectors_) == model.n_clusters_ == 20
+    assert model.path_[-1].n_codevectors == 20
+    k_means = KMeans(20, n_init=3, random_state=0).fit(X)
+    distortion = -model.score(X) * len(X)
+    assert distortion < 1.01 * k_means.inertia_
+    assert valid_path(model.path_)
+
+
+def test_few_rows_that_touch_are_told_by_what_persists():
+    # 178 wines: one border that chance might draw, but three groups that last (18 of 20 seeds by
+    # that alone). The density does not contradict them, as it does the round parts of a ring.
+    wine = load_wine()
+    X = StandardScaler().fit_transform(wine.data)
+    for seed in range(3):
+        model = ODAClustering(random_state=seed).fit(X)
+        assert model.n_clusters_ == 3
+        assert adjusted_rand_score(wine.target, model.labels_) > 0.85
+
+
+def test_parts_of_a_ring_are_contradicted_by_the_density():
+    X, _ = make_circles(800, noise=0.05, factor=0.5, random_state=0)
+    model = ODAClustering(shape="round", n_clusters=None, random_state=0).fit(X)
+    level, few = model.path_[-1], model.path_.codebook(6)
+    own = cells(level, few, model._fitted_divergence)
+    mean = X.mean(axis=0)
+    inner = (((level.codevectors - mean) ** 2).sum(axis=1) < 0.75**2).astype(np.int64)
+    against = support_between(level, model._fitted_divergence, mean, 800.0, own)
+    in_favour = support_between(level, model._fitted_divergence, mean, 800.0, inner)
+    assert against < -2 < 0 < in_favour
