@@ -8,6 +8,7 @@ persists (`n_clusters.py`), which is asked where no border is seen.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -34,7 +35,16 @@ from annealed.annealing.n_clusters import (
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
-from annealed.stored import Count, Indices, Positive, State, Vector, one_length, require
+from annealed.stored import (
+    Count,
+    Indices,
+    Positive,
+    State,
+    Stored,
+    Vector,
+    one_length,
+    require,
+)
 
 # Where the K codevectors of the path put so much of the mass into the same clusters, clusters are
 # round: those K say the same as many.
@@ -275,6 +285,8 @@ class JoinedClusters(LevelChooser):
     size: Count = 0
     plausible: PlausibleNumbers | None = None
     persistence: Persistence | None = None
+    # What was read when the ladder was about to end.
+    _reading: Annotated[Reading | None, Stored.NEVER] = None
 
     def prefers_round(self, annealer: Annealer) -> bool:
         """Whether a given number is met better by as many codevectors.
@@ -283,7 +295,7 @@ class JoinedClusters(LevelChooser):
         """
         if self.wanted is None:
             return False
-        reading = self.read(annealer)
+        self._reading = reading = self.read(annealer)
         if reading.level is None:
             return True
         return self._as_round(annealer, reading) is not None
@@ -292,10 +304,10 @@ class JoinedClusters(LevelChooser):
         """Join the codevectors of the coldest level, or cut the path where no border is seen."""
         self.persistence = None
         if self.wanted is not None and annealer.schedule.growth == 1:  # the path ends with so many
-            self.plausible = None
+            self._reading = self.plausible = None
             return GivenK(self.wanted)(annealer)
-        reading = self.read(annealer)
-        self.plausible = reading.plausible
+        reading = self._reading or self.read(annealer)
+        self._reading, self.plausible = None, reading.plausible
         if self.wanted is not None:
             return GivenK(self.wanted)(annealer) if reading.level is None else reading.level
         if reading.level is not None and reading.plausible is not None:
