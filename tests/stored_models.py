@@ -55,6 +55,8 @@ def models():
         "classifier-won": ODAClassifier(level="last", **STEEP).partial_fit(X, named),
         "classifier-fitted": ODAClassifier(divergence="i_divergence", **STEEP)
         .fit(positive[:150], y[:150]),
+        "classifier-drift": ODAClassifier(drift_detector="auto", **STEEP)
+        .fit(X[:60], y[:60]).partial_fit(X[:100], y[:100]),
         "clustering-drift": ODAClustering(None, drift_detector="auto", **STEEP)
         .partial_fit(X[:400]),
         "lvq": LVQClassifier(2, rule="glvq", random_state=0).partial_fit(X[:100], named[:100]),

@@ -12,11 +12,13 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array
 from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
-from annealed.fine_tuning.held_out import LabelledRows, select
+from annealed.fine_tuning.held_out import select
 from annealed.fine_tuning.methods import TUNINGS
-from annealed.fine_tuning.model import Fits, TunedModel, as_annealed
+from annealed.fine_tuning.model import Fits, as_annealed
 from annealed.fine_tuning.scoring import Score
 from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions
+from annealed.fine_tuning.tunable import LabelledRows
+from annealed.fine_tuning.vote import Vote, check_voters
 from annealed.path import AnnealingPath, Level, check_level
 from annealed.stored import State, one_width, require
 
@@ -31,12 +33,14 @@ class ClassSettings(LearnerSettings):
     score : of posteriors, by the user's scorer; None for the default
     method, last, window : how to fine-tune (one of `TUNINGS`, None for not at all), whether only
         the coldest level may answer, and over how many steps a stream averages
+    vote : whether several levels may answer together
     """
 
     priors: ClassPriors
     score: Score | None
     method: str | None
     last: bool
+    vote: bool
     window: int
 
     @property
@@ -67,12 +71,13 @@ class ClassLearner(Learner[ClassSettings]):
         if state["fixed"] is not None:
             check_level("the model", state["fixed"], annealer.d, n)
         if tuner is not None:
-            require(not tuner.tunings or len(tuner.factor) == n, "fine-tuning is of other classes")
-            for tuning in tuner.tunings:
+            tunings = tuner.all_tunings
+            require(not tunings or len(tuner.factor) == n, "fine-tuning is of other classes")
+            for tuning in tunings:
                 one_width("fine-tuning", annealer.d, tuning.start.level.codevectors)
         if watch is not None and watch.model is not None:
-            require(type(watch.model) is TunedModel, "a watch is of no classifier")
-            check_level("the model that is watched", watch.model.level, annealer.d, n)
+            require(type(watch.model) is Vote, "a watch is of no classifier")
+            check_voters("the model that is watched", watch.model, annealer.d, n)
 
     def copy(self) -> Self:
         """A twin that can go on by itself."""
@@ -94,6 +99,10 @@ class ClassLearner(Learner[ClassSettings]):
             twin.tuner = None
         elif twin.tuner is None:
             twin.tuner = self._new_tuner(settings)
+        elif not twin.tuner.follows:
+            level = twin.annealed_level()
+            twin.annealer.track(level)
+            twin.tuner.leave_to_first(level.temperature)
         twin.level_scores = None
         return twin
 
@@ -121,7 +130,7 @@ class ClassLearner(Learner[ClassSettings]):
         if settings.chooses and len(self.annealer.path()):
             labelled = LabelledRows(rows, index, weights, self.log_prior(settings))
             selection = select(
-                self.annealer, schedule, labelled, rng, last=settings.last,
+                self.annealer, schedule, labelled, rng, last=settings.last, vote=settings.vote,
                 method=None if settings.method is None else TUNINGS[settings.method],
                 fits=self._fits(settings), score=settings.score,
             )  # fmt: skip
@@ -130,8 +139,8 @@ class ClassLearner(Learner[ClassSettings]):
             return
         self.level_scores = selection.level_scores
         self.annealer = selection.annealer
-        if selection.tuning is None:
-            self.annealer.track(selection.level)
+        if selection.plain is not None:
+            self.annealer.track(selection.plain)
         self.tuner = StreamTuner.from_selection(
             self._options(settings), selection, self.annealer, self.log_prior(settings)
         )
@@ -171,13 +180,12 @@ class ClassLearner(Learner[ClassSettings]):
         self.annealer.reheat(temperature)
         self.level_scores = None
 
-    def _watched(self, settings: ClassSettings) -> TunedModel:
+    def _watched(self, settings: ClassSettings) -> Vote:
         return self.answering(settings)
 
-    def _losses(self, model: TunedModel, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
+    def _losses(self, model: Vote, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
         # A class that is new since the model was looked at is a loss like any other.
-        n = int(model.level.classes.max()) + 1
-        posterior = model.posterior(self.divergence, rows, n)
+        posterior = model.posterior(self.divergence, rows, model.n_classes)
         return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
 
     # -- answering -----------------------------------------------------------------------------
@@ -187,34 +195,27 @@ class ClassLearner(Learner[ClassSettings]):
         weight = np.array([state.total_weight for state in self.annealer.classes])
         return settings.priors.log(self.labels, weight)
 
-    def tuned(self) -> TunedModel | None:
+    def tuned(self) -> Vote | None:
         """The fine-tuned model that answers, if one does."""
         return None if self.fixed is not None or self.tuner is None else self.tuner.model()
 
-    def level(self) -> Level:
-        """The level that answers, fine-tuned or as annealed."""
+    def annealed_level(self) -> Level:
+        """The level that answers, as annealed; of several the one with the largest share."""
         tuned = self.tuned()
         if tuned is not None:
-            return tuned.level
+            return self.annealer.path().codebook(tuned.leading.level.n_codevectors)
         return self.annealer.model() if self.fixed is None else self.fixed
 
-    def annealed_level(self) -> Level:
-        """The level that answers, as it was before it was fine-tuned."""
-        level = self.level()
-        if self.tuned() is None:
-            return level
-        return self.annealer.path().codebook(level.n_codevectors)
-
-    def answering(self, settings: ClassSettings) -> TunedModel:
+    def answering(self, settings: ClassSettings) -> Vote:
         """The model that answers."""
         tuned = self.tuned()
         if tuned is not None:
             return tuned
-        level, calibration = self.level(), 1.0
+        level, calibration = self.annealed_level(), 1.0
         if self.tuner is not None and self.fixed is None:
             calibration = self.tuner.calibration
             level = replace(level, temperature=level.temperature * self.tuner.tempering)
-        return replace(as_annealed(level, self.log_prior(settings)), calibration=calibration)
+        return Vote.of_one(as_annealed(level, self.log_prior(settings)), calibration)
 
     def path(self, classes: NDArray[Any]) -> AnnealingPath:
         """Every finished level, classes numbered by their place among all classes."""

@@ -26,8 +26,9 @@ from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
 from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WINDOW
-from annealed.fine_tuning.model import TunedModel, as_annealed, calibrated
+from annealed.fine_tuning.model import as_annealed, calibrated
 from annealed.fine_tuning.scoring import Candidate, Score
+from annealed.fine_tuning.vote import Vote, Voter
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
 from annealed.stored import State, check_labels
@@ -66,10 +67,13 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
     divergence : str or BregmanDivergence, default="squared_euclidean"
         One of "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito",
         "logistic"; or `Mahalanobis(matrix)`; or a `BregmanDivergence` of your own.
-    level : {"auto", "last"}, default="auto"
-        Which level predicts: the one that does best, fine-tuned, on rows it has not learnt (parts
-        of the rows held out in `fit`, the samples to come in a stream), or the coldest. Any other
-        is reached with `at`.
+    level : {"vote", "auto", "last"}, default="vote"
+        Which level predicts. "vote": up to eight, fine-tuned, whose class probabilities are
+        averaged with the shares that make rows they have not learnt most likely. "auto": the one
+        that does best on such rows, which is less accurate, but a single codebook to read. "last":
+        the coldest. Rows not learnt are parts of the rows held out in `fit`, and the samples to
+        come in a stream, where one level answers at a time. Levels that are not fine-tuned do not
+        vote. Any other level is reached with `at`.
     fine_tune : {"soft_lvq", "lvq", "glvq", None}, default="soft_lvq"
         What follows the annealing. "soft_lvq" follows the model's own associations: it moves
         codevectors, weights and temperature and, where rows not learnt say so, fits a temperature
@@ -78,7 +82,8 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
         annealed one is not kept.
     scoring : str, callable or None, default=None
         What "does best" means: any scikit-learn scorer, for example "f1" or "average_precision"
-        where one class is rare. None: accuracy less half the log loss.
+        where one class is rare. None: accuracy less half the log loss. Shares of a vote are by
+        likelihood, whatever the score.
     K_max : int or "auto", default="auto"
         The most codevectors a level may have, over all classes; "auto" is 100, or 10 for each
         class if that is more.
@@ -106,17 +111,23 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     ----------
     classes_ : ndarray of shape (n_classes,)
     codevectors_ : ndarray of shape (K, n_features)
+        Everything that decides; of a vote, the codevectors of all voters, one after the other.
     codevector_labels_ : ndarray of shape (K,)
         The class each codevector carries.
+    codevector_voters_ : ndarray of shape (K,)
+        The voter it belongs to, an index into ``voters_``; all 0 where one level answers.
+    voters_ : tuple of annealed.fine_tuning.vote.Voter
+        Who predicts, by falling share: ``share``, and what each is and how it does alone on rows
+        held out, as in ``candidates_``. Empty for a model from `at` and while a race is on.
     weights_ : ndarray of shape (K,)
-        rho_i, summing to one within each class.
+        rho_i, in a vote times the voter's share, summing to one within each class.
     nodes_ : ndarray of shape (K,)
         Place of every codevector in the tree of splits, as in `annealed.path.Level.nodes`.
     temperature_ : float
-        T of the model; with a temperature for each codevector, their geometric mean.
+        T of the model; with a temperature for each codevector or voter, their geometric mean.
     feature_relevances_ : ndarray of shape (n_features,)
         How much each feature counts in the divergence, one on average; all ones where fitting
-        them did not help.
+        them did not help. Of a vote the mean over the voters by their shares.
     path_ : AnnealingPath
         Every level, as annealed. Their scores are accuracies (or what ``scoring`` says) on rows
         held out; with ``level="last", fine_tune=None`` nothing is held out and they are accuracies
@@ -126,10 +137,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         fine-tuning, score, accuracy, log loss. In a stream they appear when the race between them
         is over, 2000 samples after the coldest level.
     chosen_ : annealed.fine_tuning.scoring.Candidate or None
-        The one of them that predicts (not of a model from `at`, which is as annealed). Its score,
-        accuracy and log loss are estimates from rows held out, and those of the best of many: a
-        little better than fresh rows will be. The model itself has learnt all rows; where that
-        came out worse than what was tested, by more than chance allows, what was tested predicts.
+        What predicts, all voters together (not of a model from `at`, which is as annealed). After
+        `fit` its score, accuracy and log loss are estimates from rows held out, corrected for
+        having chosen the best of many: no row judges what it has helped to choose. The model itself
+        has learnt all rows; where that came out worse than what was tested, by more than chance
+        allows, what was tested predicts.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -153,7 +165,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     _learner: ClassLearner
     classes_: stored.Labels
     _rules = STREAM_RULES | {
-        "level": [one_of("auto", "last")],
+        "level": [one_of("vote", "auto", "last")],
         "fine_tune": [one_of(*TUNINGS, None)],
         "scoring": [
             one_of(None),
@@ -167,7 +179,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self,
         *,
         divergence: str | BregmanDivergence = "squared_euclidean",
-        level: str = "auto",
+        level: str = "vote",
         fine_tune: str | None = "soft_lvq",
         scoring: str | Callable[..., float] | None = None,
         K_max: int | str = "auto",
@@ -273,7 +285,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """Learn the rows of X in the order they come, each once.
 
         However a stream is cut into calls, the model is the same to the last bit. New classes may
-        appear at any time; each warms up and cools at its own pace.
+        appear at any time; each warms up and cools at its own pace. After `fit` its voters learn
+        the rows, and their shares stay.
 
         Parameters
         ----------
@@ -357,7 +370,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         annealer, tuner = self._learner.annealer, self._learner.tuner
         if not annealer.finished or not self._priors().as_seen:
             return None
-        if tuner is not None and tuner.tuning is not None:
+        if tuner is not None and tuner.tunings:
             return None
         T = min(state.temperature for state in annealer.classes)
         return T if tuner is None else T * tuner.tempering
@@ -368,8 +381,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         racing = tuner is not None and (tuner.racing or tuner.is_due(annealer))
         if sample_format is None or self._learner.watch is not None or racing:
             return FastPath(annealer)
-        tuning = None if tuner is None or tuner.tuning is None else tuner.tuning.run
-        if tuning is not None and not hasattr(tuning, "feed"):
+        tunings = [] if tuner is None else [tuning.run for tuning in tuner.tunings]
+        if not all(hasattr(run, "feed") for run in tunings):
             return FastPath(annealer)
         return FastPath(
             annealer,
@@ -377,7 +390,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             [state.run for state in annealer.classes],
             {label: c for c, label in enumerate(np.array(self._learner.labels).tolist())},
             tuner,
-            tuning,
+            tunings,
             [] if tuner is None else tuner.factor.tolist(),
             self._plain_temperature(),
         )
@@ -401,6 +414,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             score=self._score(),
             method=self.fine_tune,
             last=self.level == "last",
+            vote=self.level == "vote" and self.fine_tune is not None,
             window=WINDOW if self.drift_detector is None else CHANGING_WINDOW,
         )
 
@@ -496,9 +510,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     @property
     def _model(self) -> Level:
         check_is_fitted(self)
-        return self._learner.level()
+        return self._answering().level
 
-    def _answering(self) -> TunedModel:
+    def _answering(self) -> Vote:
         """The model that answers."""
         return self._learner.answering(self._settings())
 
@@ -506,10 +520,20 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def feature_relevances_(self) -> Array:
         """How much each feature counts in the divergence, one on average."""
         check_is_fitted(self)
-        tuned = self._learner.tuned()
-        if tuned is None or tuned.relevances is None:
-            return np.ones(self.n_features_in_)
-        return tuned.relevances
+        relevances = self._answering().relevances
+        return np.ones(self.n_features_in_) if relevances is None else relevances
+
+    @property
+    def voters_(self) -> tuple[Voter, ...]:
+        """Who predicts, by falling share."""
+        check_is_fitted(self)
+        return () if self._learner.tuner is None else self._learner.tuner.voters
+
+    @property
+    def codevector_voters_(self) -> NDArray[np.int64]:
+        """The voter each codevector belongs to."""
+        check_is_fitted(self)
+        return self._answering().membership
 
     @property
     def candidates_(self) -> tuple[Candidate, ...]:
@@ -519,7 +543,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     @property
     def chosen_(self) -> Candidate | None:
-        """The candidate that predicts."""
+        """What predicts, with an estimate of how well."""
         check_is_fitted(self)
         return None if self._learner.tuner is None else self._learner.tuner.chosen
 
@@ -531,9 +555,12 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     @consistent
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every codevector, features weighed by their relevances."""
-        rows, tuned = self._rows_to_read(X), self._learner.tuned()
-        return kernel_for(self._fitted_divergence).divergences(
-            rows, self._learner.level().codevectors, None if tuned is None else tuned.relevances
+        rows, kernel = self._rows_to_read(X), kernel_for(self._fitted_divergence)
+        return np.hstack(
+            [
+                kernel.divergences(rows, voter.level.codevectors, voter.relevances)
+                for voter in self._answering().voters
+            ]
         )
 
     @consistent

@@ -1,8 +1,8 @@
 """What decides, in plain arrays: enough to predict with a model file in any language.
 
 The state of a model is made to go on learning from, not to be read by others. Beside it every file
-holds the model that answers now, of which p_i(x) ~ exp(b_i - s_i d(x, mu_i)/T) is all there is to
-know (docs/model-files.md). `annealed.load` does not look at it.
+holds the model that answers now, of which p_i(x) ~ exp(b_i - s_i d(x, mu_i)/T), of every voter, is
+all there is to know (docs/model-files.md). `annealed.load` does not look at it.
 """
 
 from __future__ import annotations
@@ -23,24 +23,39 @@ def answer_of(estimator: Any) -> dict[str, Any]:
     -------
     dict
         "divergence"; "codevectors" mu; "temperature" T (0: the nearest codevector decides); and,
-        where they are not 0, 1, 1, 1: "bias" b, "sharpness" s, "relevances" of the features,
-        "calibration", the power that probabilities of classes are raised to. "classes" are indices
-        into the labels of a classifier.
+        where they are not 0, 1, 1: "bias" b, "sharpness" s, "relevances" of the features. Of a
+        classifier "classes", indices into its labels; "voters", the voter of each codevector;
+        "shares" of the voters; "relevances" in a row for each; and "calibration", the power that
+        probabilities of classes are raised to.
     """
     if isinstance(estimator, TabularModel):  # in the coordinates that its preprocessing gives
         return answer_of(estimator.estimator_)
     answer: dict[str, Any] = {"divergence": estimator._fitted_divergence, "temperature": 0.0}
     if isinstance(estimator, ODAClassifier):
-        model = estimator._answering()
+        vote = estimator._answering()
+        T = float(vote.level.temperature)
         place = np.searchsorted(estimator.classes_, np.array(estimator._learner.labels))
+        level, voters, d = vote.level, vote.voters, estimator.n_features_in_
+        sharpness = [
+            np.ones(voter.level.n_codevectors) if voter.sharpness is None else voter.sharpness
+            for voter in voters
+        ]
+        if len(voters) > 1:  # of one T for all
+            sharpness = [
+                each * T / voter.level.temperature
+                for each, voter in zip(sharpness, voters, strict=True)
+            ]
+        relevances = [np.ones(d) if v.relevances is None else v.relevances for v in voters]
         return answer | {
-            "codevectors": model.level.codevectors,
-            "classes": place[model.level.classes],
-            "temperature": float(model.level.temperature),
-            "bias": model.bias,
-            "sharpness": model.sharpness,
-            "relevances": model.relevances,
-            "calibration": float(model.calibration),
+            "codevectors": level.codevectors,
+            "classes": place[level.classes],
+            "voters": vote.membership,
+            "shares": vote.shares,
+            "temperature": T,
+            "bias": np.concatenate([voter.bias for voter in voters]),
+            "sharpness": np.concatenate(sharpness),
+            "relevances": np.array(relevances),
+            "calibration": float(vote.calibration),
         }
     answer["codevectors"] = estimator.codevectors_
     if isinstance(estimator, AnnealingEstimator):
