@@ -30,7 +30,7 @@ from annealed.fine_tuning.vote import Voter, fit_shares, mean_answer
 from annealed.path import AnnealingPath, Level
 
 # Candidates stand this factor apart in their number of codevectors.
-GROWTH = 1.6
+GROWTH = 2.2
 # Steps of fine-tuning after which candidates are tested; after some of them only the best few go
 # on: {steps: how many}. The last goes on as long as it gets better, but not beyond these passes.
 FIRST_TEST = 12
@@ -198,11 +198,11 @@ class Selection:
     level_scores: list[float]
 
 
-def sizes(path: AnnealingPath) -> list[int]:
+def sizes(path: AnnealingPath, growth: float = GROWTH) -> list[int]:
     """Numbers of codevectors worth trying, from the first level's to the last's."""
     found, last = [path[0].n_codevectors], path[-1].n_codevectors
     while found[-1] < last:
-        found.append(min(max(round(found[-1] * GROWTH), found[-1] + 1), last))
+        found.append(min(max(round(found[-1] * growth), found[-1] + 1), last))
     return found
 
 

@@ -35,6 +35,8 @@ LAP = 100
 RECENT = 300
 CUT_AT = 600
 SURVIVORS = 8
+# Levels that take part stand this factor apart in their number of codevectors.
+GROWTH = 1.6
 # Samples before the first race of an annealing that is still under way; each next one waits until
 # twice as many have come.
 EARLIEST = 500
@@ -287,7 +289,8 @@ class StreamTuner:
             self.tunings, self.shares = [], np.empty(0)  # it is in the race now
         divergence, geometry, n = annealer.divergence, annealer.geometry(), len(log_prior)
         method = None if self.options.method is None else TUNINGS[self.options.method]
-        for K in sizes(path)[-1:] if self.options.last else sizes(path):
+        tried = sizes(path, GROWTH)
+        for K in tried[-1:] if self.options.last else tried:
             start = as_annealed(path.codebook(K), log_prior)
             runners.append(SoftTuning(divergence, start, n, geometry, Fits(), 0))
             if method is not None:

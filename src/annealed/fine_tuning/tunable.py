@@ -130,19 +130,20 @@ class TunablePath:
         few = order if emphasis is None else order[emphasis[order] > 0]
         few = few[:TEMPERED_ROWS]
         self._few = np.asarray(labelled.X[few], dtype=float), labelled.classes[few]
+        self._levels: dict[int, Level] = {}
         self._started: dict[int, TunedModel] = {}
 
     def level(self, K: int) -> Level:
         """The level with K codevectors, or as close as the path comes."""
-        first, last = self.path[0].n_codevectors, self.path[-1].n_codevectors
-        return self.path.codebook(min(max(K, first), last))
+        if K not in self._levels:
+            first, last = self.path[0].n_codevectors, self.path[-1].n_codevectors
+            self._levels[K] = self.path.codebook(min(max(K, first), last))
+        return self._levels[K]
 
     def start(self, K: int) -> TunedModel:
         """That level at a fitting temperature."""
-        level = self.level(K)
-        K = level.n_codevectors
         if K not in self._started:
-            model = as_annealed(level, self.labelled.log_prior)
+            model = as_annealed(self.level(K), self.labelled.log_prior)
             self._started[K] = tempered(model, self.divergence, *self._few)
         return self._started[K]
 
