@@ -148,6 +148,10 @@ def predicted_elsewhere(path, rows):
                 return file.get_tensor(node["array"])
             return otherwise if node is None else node
 
+        if "centre" in answer:
+            rows = (rows - part("centre", None)) / part("scale", None)
+            if "spread" in answer:
+                rows = np.arcsinh(rows) / part("spread", None)
         mu = part("codevectors", None)
         divergence = header["divergences"][answer["divergence"]["divergence"]]
         voters = part("voters", np.zeros(len(mu), dtype=int))

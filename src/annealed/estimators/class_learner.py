@@ -18,6 +18,7 @@ from annealed.fine_tuning.model import Fits, as_annealed
 from annealed.fine_tuning.scoring import Score
 from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions
 from annealed.fine_tuning.tunable import LabelledRows
+from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters
 from annealed.path import AnnealingPath, Level, check_level
 from annealed.stored import State, one_width, require
@@ -56,17 +57,20 @@ class ClassLearner(Learner[ClassSettings]):
     labels : of the classes, in the order they appeared, by which they are numbered here
     tuner : chooses and fine-tunes, if anyone does
     level_scores : of the levels of the path, where they were measured
+    units : in which everything here is, the annealer included; None for those given
     """
 
     labels: list[Any] = field(default_factory=list)
     tuner: StreamTuner | None = None
     level_scores: list[float] | None = None
+    units: Units | None = None
 
     @classmethod
     def check_stored(cls, state: State) -> None:
         """Whatever answers is of the annealer's features and classes."""
         annealer, tuner, watch = state["annealer"], state["tuner"], state["watch"]
-        n = len(annealer.classes)
+        n, units = len(annealer.classes), state["units"]
+        require(units is None or len(units.centre) == annealer.d, "units are of other features")
         require(n == len(state["labels"]), "the model is of other classes")
         if state["fixed"] is not None:
             check_level("the model", state["fixed"], annealer.d, n)
@@ -124,7 +128,8 @@ class ClassLearner(Learner[ClassSettings]):
         schedule: Schedule,
         settings: ClassSettings,
     ) -> None:
-        """Learn rows over and over, down to the end of the ladder; choose and fine-tune a level."""
+        """Learn rows over and over, down to the end of the ladder; choose and fine-tune levels."""
+        rows = self.in_units(rows)
         self.annealer.anneal(rows, index, weights, rng, settings.listen)
         selection = None
         if settings.chooses and len(self.annealer.path()):
@@ -144,6 +149,18 @@ class ClassLearner(Learner[ClassSettings]):
         self.tuner = StreamTuner.from_selection(
             self._options(settings), selection, self.annealer, self.log_prior(settings)
         )
+
+    def learn(
+        self,
+        rows: NDArray[Any],
+        index: Index | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        settings: ClassSettings,
+    ) -> None:
+        """Learn rows begin..end, given in the units given, each once."""
+        super().learn(self.in_units(rows), index, weights, begin, end, settings)
 
     def _absorb(
         self,
@@ -188,6 +205,18 @@ class ClassLearner(Learner[ClassSettings]):
         posterior = model.posterior(self.divergence, rows, model.n_classes)
         return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
 
+    # -- units ---------------------------------------------------------------------------------
+
+    def in_units(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows in the units they are compared in."""
+        return rows if self.units is None else self.units.to(rows)
+
+    def as_given(self, level: Level) -> Level:
+        """A level with its codevectors in the units given."""
+        if self.units is None:
+            return level
+        return replace(level, codevectors=self.units.back(level.codevectors))
+
     # -- answering -----------------------------------------------------------------------------
 
     def log_prior(self, settings: ClassSettings) -> Array:
@@ -220,7 +249,11 @@ class ClassLearner(Learner[ClassSettings]):
     def path(self, classes: NDArray[Any]) -> AnnealingPath:
         """Every finished level, classes numbered by their place among all classes."""
         order = np.searchsorted(classes, np.array(self.labels))
-        return self.annealer.path().relabelled(order, self.level_scores)
+        path = self.annealer.path().relabelled(order, self.level_scores)
+        if self.units is None:
+            return path
+        levels = [self.as_given(level) for level in path]
+        return AnnealingPath(levels, path.events, path.end_temperature)
 
     # -- fine-tuning ---------------------------------------------------------------------------
 

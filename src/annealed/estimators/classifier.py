@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealed import stored
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.schedule import Schedule
-from annealed.divergences import Array, BregmanDivergence
+from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
 from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.class_learner import ClassLearner, ClassSettings
@@ -28,6 +28,7 @@ from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
 from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WINDOW
 from annealed.fine_tuning.model import as_annealed, calibrated
 from annealed.fine_tuning.scoring import Candidate, Score
+from annealed.fine_tuning.units import GIVEN, choose_units
 from annealed.fine_tuning.vote import Vote, Voter
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
@@ -128,6 +129,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     feature_relevances_ : ndarray of shape (n_features,)
         How much each feature counts in the divergence, one on average; all ones where fitting
         them did not help. Of a vote the mean over the voters by their shares.
+    feature_units_ : {"given", "standardised", "squashed"}
+        In which units features are compared. In `fit` with the squared Euclidean divergence, where
+        features differ tenfold in their spread or have heavy tails, rows decide whether others than
+        those given tell classes apart better. Codevectors are in those given in any case;
+        temperatures, divergences and relevances belong to those that are compared.
     path_ : AnnealingPath
         Every level, as annealed. Their scores are accuracies (or what ``scoring`` says) on rows
         held out; with ``level="last", fine_tune=None`` nothing is held out and they are accuracies
@@ -259,11 +265,15 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self._check_weighted(classes, index, weights)
         self.classes_ = classes
         self._check_classes(schedule, classes)
-        rng = np.random.default_rng(self._seed())
+        seed = self._seed()
+        rng = np.random.default_rng(seed)
         settings = self._settings()
         self._learner = self._new_learner(rows.shape[1], divergence, schedule)
         for label in classes:
             self._learner.add_class(label, settings)
+        if isinstance(divergence, SquaredEuclidean):
+            asking = np.random.default_rng([seed, 1])  # whoever is asked, the rest stays as it is
+            self._learner.units = choose_units(rows, index.astype(np.int32), weights, asking)
         with run_callbacks(
             self, X, y, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
@@ -361,7 +371,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             if power != 1:
                 answer = calibrated(answer[None, :], power)[0]
             return list(fast_path.places), answer
-        row = self._checked_row(x)
+        row = learner.in_units(self._checked_row(x))
         labels: list[Any] = np.array(learner.labels).tolist()
         return labels, np.ravel(self._answering().posterior(learner.divergence, row, len(labels)))
 
@@ -379,7 +389,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         annealer, tuner = self._learner.annealer, self._learner.tuner
         sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
         racing = tuner is not None and (tuner.racing or tuner.is_due(annealer))
-        if sample_format is None or self._learner.watch is not None or racing:
+        other_units = self._learner.units is not None
+        if sample_format is None or self._learner.watch is not None or racing or other_units:
             return FastPath(annealer)
         tunings = [] if tuner is None else [tuning.run for tuning in tuner.tunings]
         if not all(hasattr(run, "feed") for run in tunings):
@@ -510,7 +521,15 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     @property
     def _model(self) -> Level:
         check_is_fitted(self)
-        return self._answering().level
+        return self._as_given(self._answering().level)
+
+    def _as_given(self, level: Level) -> Level:
+        return self._learner.as_given(level)
+
+    def _rows_to_read(self, X: ArrayLike) -> NDArray[Any]:
+        """Rows in the units they are compared in."""
+        rows = super()._rows_to_read(X)
+        return self._learner.in_units(rows)
 
     def _answering(self) -> Vote:
         """The model that answers."""
@@ -522,6 +541,12 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         check_is_fitted(self)
         relevances = self._answering().relevances
         return np.ones(self.n_features_in_) if relevances is None else relevances
+
+    @property
+    def feature_units_(self) -> str:
+        """The units in which features are compared."""
+        check_is_fitted(self)
+        return GIVEN if self._learner.units is None else self._learner.units.name
 
     @property
     def voters_(self) -> tuple[Voter, ...]:
@@ -590,11 +615,12 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         Euclidean and Mahalanobis divergences (a mixture of Gaussians of variance T/2). For the
         others the constant has no closed form and is left out: compare samples, not models.
         """
-        rows, learner = self._rows_to_read(X), self._learner
-        level = learner.annealed_level()
+        given, learner = super()._rows_to_read(X), self._learner
+        rows, level = learner.in_units(given), learner.annealed_level()
         log_weight = as_annealed(level, learner.log_prior(self._settings())).bias
         log_total = kernel_for(learner.divergence).associate(
             rows, level.codevectors, log_weight, level.temperature, level.classes,
             len(learner.labels),
         )[1]  # fmt: skip
-        return self._log_density(log_total, level.temperature)
+        density = self._log_density(log_total, level.temperature)
+        return density if learner.units is None else density + learner.units.log_slope(given)

@@ -13,6 +13,7 @@ import numpy as np
 
 from annealed.estimators import ODAClassifier
 from annealed.estimators.base import AnnealingEstimator
+from annealed.fine_tuning.units import SQUASHED, Units
 from annealed.tables.model import TabularModel
 
 
@@ -25,8 +26,9 @@ def answer_of(estimator: Any) -> dict[str, Any]:
         "divergence"; "codevectors" mu; "temperature" T (0: the nearest codevector decides); and,
         where they are not 0, 1, 1: "bias" b, "sharpness" s, "relevances" of the features. Of a
         classifier "classes", indices into its labels; "voters", the voter of each codevector;
-        "shares" of the voters; "relevances" in a row for each; and "calibration", the power that
-        probabilities of classes are raised to.
+        "shares" of the voters; "relevances" in a row for each; "calibration", the power that
+        probabilities of classes are raised to; and, where features are compared in other units,
+        "centre" and "scale" of z = (x - centre)/scale, and if so "spread" of asinh(z)/spread.
     """
     if isinstance(estimator, TabularModel):  # in the coordinates that its preprocessing gives
         return answer_of(estimator.estimator_)
@@ -56,6 +58,7 @@ def answer_of(estimator: Any) -> dict[str, Any]:
             "sharpness": np.concatenate(sharpness),
             "relevances": np.array(relevances),
             "calibration": float(vote.calibration),
+            **_units_of(estimator._learner.units),
         }
     answer["codevectors"] = estimator.codevectors_
     if isinstance(estimator, AnnealingEstimator):
@@ -65,3 +68,10 @@ def answer_of(estimator: Any) -> dict[str, Any]:
         labels = estimator.codevector_labels_
         answer["classes"] = np.searchsorted(estimator.classes_, labels)
     return answer
+
+
+def _units_of(units: Units | None) -> dict[str, Any]:
+    if units is None:
+        return {}
+    squashed = {"spread": units.spread} if units.name == SQUASHED else {}
+    return {"centre": units.centre, "scale": units.scale, **squashed}

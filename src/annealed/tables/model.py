@@ -28,8 +28,8 @@ Record = Mapping[str, Any] | Sequence[Any]
 # What is read off the estimator as it stands.
 DELEGATED = (
     "candidates_", "chosen_", "classes_", "codevector_labels_", "codevector_voters_",
-    "feature_relevances_", "labels_", "n_clusters_", "n_clusters_margin_", "path_", "persistence_",
-    "temperature_", "voters_", "weights_",
+    "feature_relevances_", "feature_units_", "labels_", "n_clusters_", "n_clusters_margin_",
+    "path_", "persistence_", "temperature_", "voters_", "weights_",
 )  # fmt: skip
 
 
@@ -70,7 +70,8 @@ class TabularModel(BaseEstimator):
     feature_names_out_ : ndarray of str
         What the columns of ``codevectors_`` are; `codevectors_to_frame` puts the two together.
     candidates_, chosen_, classes_, codevector_labels_, codevector_voters_, feature_relevances_, \
-labels_, n_clusters_, n_clusters_margin_, path_, persistence_, temperature_, voters_, weights_
+feature_units_, labels_, n_clusters_, n_clusters_margin_, path_, persistence_, temperature_, \
+voters_, weights_
         Those of ``estimator_``, where it has them.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn: of the table, the target left out.
