@@ -84,7 +84,7 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
     scoring : str, callable or None, default=None
         What "does best" means: any scikit-learn scorer, for example "f1" or "average_precision"
         where one class is rare. None: accuracy less half the log loss. Shares of a vote are by
-        likelihood, whatever the score.
+        likelihood; where one level alone scores higher on the rows held out, it answers alone.
     K_max : int or "auto", default="auto"
         The most codevectors a level may have, over all classes; "auto" is 100, or 10 for each
         class if that is more.
@@ -102,7 +102,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     class_weight : dict, "balanced" or None, default=None
         How much samples of each class count, {label: factor}; "balanced" makes all classes equally
         likely. Classes are annealed by themselves, so it decides the class probabilities, the
-        choice of the level and fine-tuning.
+        choice of the levels and, in `fit`, how often fine-tuning meets their rows.
     random_state : int, RandomState instance or None, default=None
         Decides the order of presentation in `fit`, and which rows are held out.
     callbacks : list of callables or callbacks, or None, default=None

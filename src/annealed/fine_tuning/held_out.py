@@ -61,6 +61,11 @@ class CandidateTest(NamedTuple):
     log_loss: float
     answers: NDArray[np.float32]  # on some of the rows
 
+    @property
+    def default_score(self) -> float:
+        """What counts without a score of the user's, and what fine-tuning goes by."""
+        return self.accuracy - 0.5 * self.log_loss
+
 
 class CandidateRun:
     """One candidate on its way through all folds."""
@@ -102,10 +107,14 @@ class CandidateRun:
         k = max(good.tolist(), key=smooth.item)
         return float(smooth[k]), self.tests[k]
 
+    def best_by_default(self) -> tuple[float, CandidateTest]:
+        """The same by the default score: few rows of a rare class decide many others in leaps."""
+        return self.best(scores=np.array([test.default_score for test in self.tests]))
+
     @property
     def still_better(self) -> bool:
         """Whether one of the last two tests was the best."""
-        return self.best()[1].steps >= self.tests[-1].steps // 2
+        return self.best_by_default()[1].steps >= self.tests[-1].steps // 2
 
 
 def smoothed(scores: Array) -> Array:
@@ -251,7 +260,7 @@ def select(
         again.anneal(labelled.X, labelled.classes, weights, rng)
         if not again.path():  # without the rows held out all others are alike
             continue
-        tunable = TunablePath(again, again.path(), labelled, emphasis, learn, rng, method)
+        tunable = TunablePath(again, again.path(), labelled, learn, rng, method)
         folds.append(HeldOutFold(tunable, np.ascontiguousarray(labelled.X[test])))
         tested.append(test)
     if not folds:
@@ -271,7 +280,7 @@ def select(
     learnt = np.mean([len(fold.tunable.shuffled.rows) for fold in folds])
 
     def on_all_rows(source: Annealer) -> Repeat:
-        tunable = TunablePath(source, source.path(), labelled, emphasis, everything, rng, method)
+        tunable = TunablePath(source, source.path(), labelled, everything, rng, method)
         return Repeat(tunable, chosen, shares, float(len(everything) / learnt))
 
     final = on_all_rows(annealer)
@@ -325,17 +334,27 @@ def choose(
 
     Alone: the best score, no fine-tuning that does worse than the best of all levels as annealed.
     Together: every candidate at its best, a level as annealed once, with the shares that make
-    rows most likely. ``scores`` of all tests, and the ``judge``, are by some ``rows`` of the tests.
+    rows most likely; by a score of the user's only if that is no worse than alone. ``scores`` of
+    all tests, and the ``judge``, are by some ``rows`` of the tests.
     """
-    annealed = -np.inf if vote else max(each[0] for each in scores)
+    annealed = max(each[0] for each in scores)
     best = [Chosen(run, *run.best(annealed, s)) for run, s in zip(runs, scores, strict=True)]
+    alone = max(best, key=lambda each: each.score)
     if not vote:
-        return [max(best, key=lambda each: each.score)], np.ones(1)
+        return [alone], np.ones(1)
+    best = [Chosen(run, *run.best_by_default()) for run in runs]
+    if judge.score is None:
+        best = [Chosen(run, *run.best(-np.inf, s)) for run, s in zip(runs, scores, strict=True)]
     once = {(each.run.K, each.test.steps and each.run.fits): each for each in best}
     different = list(once.values())
     own = [own_class(each.test.answers[rows], judge.classes) for each in different]
     voters, shares = fit_shares(np.column_stack(own), judge.emphasis)
-    return [different[k] for k in voters.tolist()], shares
+    chosen = [different[k] for k in voters.tolist()]
+    if judge.score is not None:
+        together = mean_answer([each.test.answers[rows] for each in chosen], shares, 1.0)
+        if judge(together)[0] < judge(alone.test.answers[rows].astype(float))[0]:
+            return [alone], np.ones(1)
+    return chosen, shares
 
 
 def estimate(runs: list[CandidateRun], scorer: Scorer, *, vote: bool) -> tuple[float, float, float]:
@@ -393,7 +412,7 @@ def run_candidates(
         for run in running:
             run.go_on(steps, scorer)
         if steps in SURVIVORS:
-            running.sort(key=lambda run: -run.best()[0])
+            running.sort(key=lambda run: -run.best_by_default()[0])
             running = running[: SURVIVORS[steps]]
         if steps >= max(SURVIVORS):  # alone: on while it gets better
             running = [one for one in running if one.still_better]

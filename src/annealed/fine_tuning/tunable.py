@@ -44,12 +44,22 @@ class LabelledRows:
     log_prior: Array
 
     @property
-    def emphasis(self) -> Array:
-        """Weight of every row when classes count as their prior says."""
+    def frequency(self) -> Array | None:
+        """How often every row is to be met for classes to count as their prior says.
+
+        None where they do as they come.
+        """
         weights = np.ones(len(self.X)) if self.weights is None else self.weights
         share = np.bincount(self.classes, weights, minlength=len(self.log_prior)) / weights.sum()
         factor = np.exp(self.log_prior) / np.where(share > 0, share, 1.0)
-        return np.asarray(weights * factor[self.classes])
+        return None if np.allclose(factor, 1.0, rtol=1e-9) else np.asarray(factor[self.classes])
+
+    @property
+    def emphasis(self) -> Array:
+        """Weight of every row when classes count as their prior says."""
+        weights = np.ones(len(self.X)) if self.weights is None else self.weights
+        frequency = self.frequency
+        return weights if frequency is None else weights * frequency
 
     @property
     def parts(self) -> int:
@@ -81,10 +91,15 @@ class LabelledRows:
 
 
 class ReplayableOrder:
-    """Rows in random order, over and over; everyone who reads it reads the same order."""
+    """Rows in random order, over and over; everyone who reads it reads the same order.
 
-    def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
+    Rows of a class that counts a thousandfold come a thousand times as often. As weights such
+    factors would leave fine-tuning to the few steps in which one of them happens to be met.
+    """
+
+    def __init__(self, rows: Integers, frequency: Array | None, rng: np.random.Generator) -> None:
         self.rows, self.seed = rows, int(rng.integers(2**63))
+        self.reach = None if frequency is None else np.cumsum(frequency[rows])
         self.times = max(SHUFFLED_AT_LEAST // len(rows), 1)  # few rows: several times in a block
         self.length = self.times * len(rows)
         self._blocks: dict[int, Integers] = {}
@@ -94,8 +109,15 @@ class ReplayableOrder:
         if k not in self._blocks:
             if self.length * len(self._blocks) > SHUFFLED_AT_MOST:
                 self._blocks.clear()
-            order = np.tile(self.rows, (self.times, 1))
-            self._blocks[k] = np.random.default_rng([self.seed, k]).permuted(order, axis=1).ravel()
+            rng = np.random.default_rng([self.seed, k])
+            if self.reach is None:
+                order = np.tile(self.rows, (self.times, 1))
+                self._blocks[k] = rng.permuted(order, axis=1).ravel()
+            else:
+                # Each row as often as it should be, but for less than one.
+                places = (rng.random() + np.arange(self.length)) * (self.reach[-1] / self.length)
+                drawn = np.searchsorted(self.reach, places, side="right")
+                self._blocks[k] = rng.permutation(self.rows[np.minimum(drawn, len(self.rows) - 1)])
         return self._blocks[k]
 
     def between(self, begin: int, end: int) -> Iterator[tuple[Integers, int, int]]:
@@ -115,7 +137,6 @@ class TunablePath:
         annealer: Annealer,
         path: AnnealingPath,
         labelled: LabelledRows,
-        emphasis: Array | None,
         rows: Integers,
         rng: np.random.Generator,
         method: type[Tuning] | None,
@@ -123,12 +144,9 @@ class TunablePath:
         self.annealer, self.divergence, self.path = annealer, annealer.divergence, path
         self.method = method or SoftTuning  # of which nothing but the start is then asked
         self.geometry: Geometry = annealer.geometry()
-        self.labelled, self.emphasis = labelled, emphasis
-        self.shuffled = ReplayableOrder(rows, rng)
-        order = self.shuffled.block(0)
-        # A class of prior 0 is impossible at any temperature.
-        few = order if emphasis is None else order[emphasis[order] > 0]
-        few = few[:TEMPERED_ROWS]
+        self.labelled = labelled
+        self.shuffled = ReplayableOrder(rows, labelled.frequency, rng)
+        few = self.shuffled.block(0)[:TEMPERED_ROWS]
         self._few = np.asarray(labelled.X[few], dtype=float), labelled.classes[few]
         self._levels: dict[int, Level] = {}
         self._started: dict[int, TunedModel] = {}
@@ -158,4 +176,4 @@ class TunablePath:
         """Learn from step ``begin`` to step ``end``."""
         labelled = self.labelled
         for order, at, stop in self.shuffled.between(begin * BATCH, end * BATCH):
-            tuning.learn(labelled.X, order, labelled.classes, self.emphasis, at, stop)
+            tuning.learn(labelled.X, order, labelled.classes, labelled.weights, at, stop)
