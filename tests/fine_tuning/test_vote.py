@@ -155,6 +155,19 @@ def test_the_record_is_corrected_for_having_chosen_the_best():
     assert np.mean(reported) < 0.5 * np.mean(best), (reported, best)
 
 
+def test_there_are_more_codevectors_where_rows_pay_for_them():
+    """Two hundred clusters of ten classes: a hundred codevectors cannot be enough."""
+    rng = np.random.default_rng(0)
+    centres, member = rng.uniform(-3, 3, size=(200, 10)), rng.integers(200, size=6500)
+    X, y = centres[member] + 0.7 * rng.normal(size=(6500, 10)), member % 10
+    free = ODAClassifier(random_state=0).fit(X[:4500], y[:4500])
+    bound = ODAClassifier(K_max=100, random_state=0).fit(X[:4500], y[:4500])
+    assert max(level.n_codevectors for level in free.path_) > 150
+    assert free.score(X[4500:], y[4500:]) > bound.score(X[4500:], y[4500:]) + 0.05
+    few = ODAClassifier(random_state=0).fit(X[:1000], y[:1000])
+    assert max(level.n_codevectors for level in few.path_) <= 100
+
+
 # -- files, merging, streams, pictures ------------------------------------------------------------
 
 

@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from annealed.annealing.annealer import Annealer
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array
 from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
-from annealed.fine_tuning.held_out import select
+from annealed.fine_tuning.held_out import Selection, select
 from annealed.fine_tuning.methods import TUNINGS
 from annealed.fine_tuning.model import Fits, as_annealed
 from annealed.fine_tuning.scoring import Score
@@ -23,6 +24,10 @@ from annealed.fine_tuning.vote import Vote, check_voters
 from annealed.path import AnnealingPath, Level, check_level
 from annealed.stored import State, one_width, require
 
+# More codevectors are tried where the coldest level has such a share of the answer, and there are
+# so many rows for each.
+LARGE_SHARE = 1 / 3
+ROWS_PER_CODEVECTOR = 20
 # Rows on which the accuracy of every level is measured where none are held out.
 SCORED_ROWS = 500
 
@@ -35,6 +40,7 @@ class ClassSettings(LearnerSettings):
     method, last, window : how to fine-tune (one of `TUNINGS`, None for not at all), whether only
         the coldest level may answer, and over how many steps a stream averages
     vote : whether several levels may answer together
+    grows : whether there may be more codevectors than the schedule has room for, if rows ask for it
     """
 
     priors: ClassPriors
@@ -42,6 +48,7 @@ class ClassSettings(LearnerSettings):
     method: str | None
     last: bool
     vote: bool
+    grows: bool
     window: int
 
     @property
@@ -134,11 +141,9 @@ class ClassLearner(Learner[ClassSettings]):
         selection = None
         if settings.chooses and len(self.annealer.path()):
             labelled = LabelledRows(rows, index, weights, self.log_prior(settings))
-            selection = select(
-                self.annealer, schedule, labelled, rng, last=settings.last, vote=settings.vote,
-                method=None if settings.method is None else TUNINGS[settings.method],
-                fits=self._fits(settings), score=settings.score,
-            )  # fmt: skip
+            selection = self._selected(self.annealer, schedule, labelled, rng, settings)
+            if selection is not None and settings.grows:
+                selection = self._grown(selection, schedule, labelled, rng, settings)
         if selection is None:
             self.level_scores = self._measured(rows, index, rng, settings)
             return
@@ -149,6 +154,50 @@ class ClassLearner(Learner[ClassSettings]):
         self.tuner = StreamTuner.from_selection(
             self._options(settings), selection, self.annealer, self.log_prior(settings)
         )
+
+    def _selected(
+        self,
+        annealer: Annealer,
+        schedule: Schedule,
+        labelled: LabelledRows,
+        rng: np.random.Generator,
+        settings: ClassSettings,
+    ) -> Selection | None:
+        return select(
+            annealer, schedule, labelled, rng, last=settings.last, vote=settings.vote,
+            method=None if settings.method is None else TUNINGS[settings.method],
+            fits=self._fits(settings), score=settings.score,
+        )  # fmt: skip
+
+    def _grown(
+        self,
+        selection: Selection,
+        schedule: Schedule,
+        labelled: LabelledRows,
+        rng: np.random.Generator,
+        settings: ClassSettings,
+    ) -> Selection:
+        """Anneal with twice the codevectors as long as rows held out ask for it and gain by it.
+
+        They ask where much of the answer is the coldest level's, which the bound has ended.
+        """
+        K_max = self.annealer.K_max
+        while (
+            selection.share_of_coldest >= LARGE_SHARE
+            and selection.most_codevectors > K_max / 2
+            and len(labelled.X) >= ROWS_PER_CODEVECTOR * 2 * K_max
+        ):
+            K_max *= 2
+            wider = replace(schedule, K_max=K_max)
+            annealer = Annealer(self.annealer.d, self.divergence, wider)
+            for _ in self.labels:
+                annealer.add_class()
+            annealer.anneal(labelled.X, labelled.classes, labelled.weights, rng)
+            found = self._selected(annealer, wider, labelled, rng, settings)
+            if found is None or found.chosen.score <= selection.chosen.score:
+                break
+            selection = found
+        return selection
 
     def learn(
         self,

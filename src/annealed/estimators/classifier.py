@@ -87,7 +87,8 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
         likelihood; where one level alone scores higher on the rows held out, it answers alone.
     K_max : int or "auto", default="auto"
         The most codevectors a level may have, over all classes; "auto" is 100, or 10 for each
-        class if that is more.
+        class if that is more. `fit` doubles it as long as rows held out are told better by the
+        coldest level than by others, do even better with more, and are 20 for each codevector.
     T_max, T_min, gamma, split, samples_per_codevector, patience, epsilon_c, epsilon_n, \
 epsilon_r, delta, alpha, alpha_min, thresholds
         As in `ODAClustering`; gamma = 0.8 and 20 samples per codevector by default, since a
@@ -426,6 +427,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             method=self.fine_tune,
             last=self.level == "last",
             vote=self.level == "vote" and self.fine_tune is not None,
+            grows=self.K_max == "auto" and self.level != "last",
             window=WINDOW if self.drift_detector is None else CHANGING_WINDOW,
         )
 

@@ -206,6 +206,17 @@ class Selection:
     candidates: tuple[Candidate, ...]
     level_scores: list[float]
 
+    @property
+    def most_codevectors(self) -> int:
+        """Codevectors of the coldest level that was tried."""
+        return max(candidate.n_codevectors for candidate in self.candidates)
+
+    @property
+    def share_of_coldest(self) -> float:
+        """How much of the answer is the coldest level's."""
+        most = self.most_codevectors
+        return sum(voter.share for voter in self.voters if voter.n_codevectors == most)
+
 
 def sizes(path: AnnealingPath, growth: float = GROWTH) -> list[int]:
     """Numbers of codevectors worth trying, from the first level's to the last's."""
