@@ -21,6 +21,7 @@ from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.class_learner import ClassLearner, ClassSettings
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, consistent, mean_one
+from annealed.estimators.explaining import Reason, explain_rows
 from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors
@@ -33,6 +34,7 @@ from annealed.fine_tuning.vote import Vote, Voter
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
 from annealed.stored import State, check_labels
+from annealed.views.names import name_features
 
 Labels = NDArray[Any]
 
@@ -607,6 +609,53 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         likeliest = self._posterior_of(self._rows_to_read(X)).argmax(axis=1)
         labels: Labels = self.classes_[likeliest]
         return labels
+
+    @consistent
+    def explain(self, X: Any, *, n_codevectors: int = 3, n_features: int = 3) -> list[Reason]:
+        """Why rows are what they are predicted to be: which codevectors decided, and what moved it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or one row, or one sample as a dict
+        n_codevectors : int, default=3
+            At most so many reasons for each row, those with the largest shares.
+        n_features : int, default=3
+            Features named in each.
+
+        Returns
+        -------
+        list of annealed.estimators.explaining.Reason
+            A table, row by row: ``pandas.DataFrame(model.explain(X))`` shows it as one, and each
+            line has words of its own (``print``).
+
+        Examples
+        --------
+        >>> from annealed import ODAClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> iris = load_iris(as_frame=True)
+        >>> model = ODAClassifier(random_state=0).fit(iris.data, iris.target)
+        >>> first = model.explain(iris.data[:1])[0]
+        >>> int(first.label), int(first.codevector_label), len(first.features)
+        (0, 0, 3)
+        """
+        for name, value in (("n_codevectors", n_codevectors), ("n_features", n_features)):
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        check_is_fitted(self)
+        if isinstance(X, Mapping) or np.ndim(X) == 1:
+            rows = self._learner.in_units(self._checked_row(X))
+        else:
+            rows = self._rows_to_read(X)
+        return explain_rows(
+            self._learner,
+            self._settings(),
+            rows,
+            self._posterior_of(rows),
+            self.classes_,
+            name_features(getattr(self, "feature_names_in_", None), rows.shape[1]),
+            int(n_codevectors),
+            int(n_features),
+        )
 
     @consistent
     def score_samples(self, X: ArrayLike) -> Array:
