@@ -122,7 +122,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         The voter it belongs to, an index into ``voters_``; all 0 where one level answers.
     voters_ : tuple of annealed.fine_tuning.vote.Voter
         Who predicts, by falling share: ``share``, and what each is and how it does alone on rows
-        held out, as in ``candidates_``. Empty for a model from `at` and while a race is on.
+        held out, as in ``candidates_``. Where rows are few, five of them are of annealings that
+        each lacked a fifth of the rows. Empty for a model from `at` and while a race is on.
     weights_ : ndarray of shape (K,)
         rho_i, in a vote times the voter's share, summing to one within each class.
     nodes_ : ndarray of shape (K,)

@@ -13,7 +13,8 @@ level as annealed is never kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +26,8 @@ from annealed.divergences import Array
 from annealed.fine_tuning.methods import BATCH, Tuning
 from annealed.fine_tuning.model import Fits, Integers, as_annealed
 from annealed.fine_tuning.scoring import Candidate, Score, Scorer, own_class, per_row
-from annealed.fine_tuning.tunable import LabelledRows, TunablePath
-from annealed.fine_tuning.vote import Voter, fit_shares, mean_answer
+from annealed.fine_tuning.tunable import PARTS, LabelledRows, TunablePath
+from annealed.fine_tuning.vote import MOST_VOTERS, Voter, fit_shares, mean_answer
 from annealed.path import AnnealingPath, Level
 
 # Candidates stand this factor apart in their number of codevectors.
@@ -165,6 +166,25 @@ class Repeat:
         return per_row(mean_answer(answers, self.shares, 1.0), labelled.classes[rows])
 
 
+def with_tested(
+    chosen: list[Chosen], final: Repeat, tested: list[Repeat]
+) -> tuple[list[Chosen], Repeat]:
+    """The voters, and the first of each annealing that was tested, with half of the shares.
+
+    Where rows are so few that all of them were held out in turn, an annealing depends on their
+    order; a mean over several does less, and these are there already.
+    """
+    most = MOST_VOTERS - len(tested)
+    kept = final.shares[:most] / final.shares[:most].sum()
+    shares = np.append(0.5 * kept, np.full(len(tested), 0.5 / len(tested)))
+    order = np.argsort(-shares, kind="stable")
+    voters = [*chosen[:most], *(chosen[0] for _ in tested)]
+    tunings = [*final.tunings[:most], *(model.tunings[0] for model in tested)]
+    joined = copy.copy(final)
+    joined.tunings, joined.shares = [tunings[k] for k in order.tolist()], shares[order]
+    return [voters[k] for k in order.tolist()], joined
+
+
 def falls_behind(new: Repeat, tested: list[Repeat], rng: np.random.Generator) -> bool:
     """Whether a model does worse than those that were tested, on rows that it and they learnt."""
     labelled = new.tunable.labelled
@@ -301,13 +321,19 @@ def select(
         final = on_all_rows(best.tunable.annealer)
         if falls_behind(final, tested_models, rng):
             final = best
+    elif vote and len(folds) == PARTS:
+        chosen, final = with_tested(chosen, final, tested_models)
+        shares = final.shares
     plain, tempering = None, 1.0
     if len(chosen) == 1 and chosen[0].test.steps == 0:
         plain = final.tunable.level(chosen[0].run.K)
         tempering = final.tunings[0].start.level.temperature / plain.temperature
     mean = mean_answer([each.test.answers for each in chosen], shares, 1.0)
     score_, accuracy, log_loss = estimate(runs, few, vote=vote)
-    candidates = [each.candidate for each in chosen]
+    candidates = [  # an annealing without some rows may end with fewer codevectors
+        replace(each.candidate, n_codevectors=tuning.start.level.n_codevectors)
+        for each, tuning in zip(chosen, final.tunings, strict=True)
+    ]
     return Selection(
         annealer=final.tunable.annealer,
         tunings=final.tunings if plain is None else [],
