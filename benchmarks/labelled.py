@@ -41,7 +41,7 @@ class Labelled:
 
 def data_home() -> Path | None:
     """Folder of the files: the environment variable ANNEALED_DATA, else ../shared/data."""
-    given = os.environ.get(datasets.FOLDER_VARIABLE)
+    given = os.environ.get("ANNEALED_DATA")
     if given:
         return Path(given)
     return _BESIDE if _BESIDE.is_dir() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -108,24 +109,22 @@ def valid_model(est):
 
 
 def valid_choice(est):
-    """The best candidate was chosen and is the size of the model; relevances have mean one."""
+    """What was chosen is the size of the model and its voters are; relevances have mean one."""
     relevances = est.feature_relevances_
     assert relevances.shape == (est.n_features_in_,)
     assert (relevances > 0).all()
     np.testing.assert_allclose(relevances.mean(), 1.0, rtol=1e-9)
     if est.chosen_ is None:
-        assert est.candidates_ == ()
+        assert est.candidates_ == est.voters_ == ()
         if (
             est._learner.tuner is None or not est._learner.tuner.racing
         ):  # else whoever leads the race answers
             np.testing.assert_array_equal(relevances, 1.0)
         return True
-    assert est.chosen_ in est.candidates_
-    if getattr(est, "_fixed", None) is None:  # what at(...) gives keeps the record of the choice
-        assert len(est.codevectors_) == est.chosen_.n_codevectors
+    assert valid_voters(est)
     if not est.chosen_.relevances or est.chosen_.steps == 0:
         np.testing.assert_array_equal(relevances, 1.0)
-    for one in est.candidates_:
+    for one in (est.chosen_, *est.candidates_):
         assert np.isfinite(one.score)
         assert 0 <= one.accuracy <= 1 + 1e-9
         assert one.log_loss >= 0
@@ -159,14 +158,14 @@ def same_tuner(first, second):
     if one is None or other is None:
         assert one is other
         return True
-    for name in ("candidates", "chosen", "since", "due", "ladders", "calibration", "tempering"):
+    for name in ("candidates", "chosen", "voters", "since", "due", "ladders", "calibration",
+                 "tempering"):  # fmt: skip
         assert getattr(one, name) == getattr(other, name), name
+    np.testing.assert_array_equal(one.shares, other.shares)
     assert (one.race is None) == (other.race is None)
     runs = []
     for tutor in (one, other):
-        racing = [] if tutor.race is None else tutor.race.runners
-        tunings = [*racing, *([] if tutor.tuning is None else [tutor.tuning])]
-        runs.append([tuning.run.state() for tuning in tunings])
+        runs.append([tuning.run.state() for tuning in tutor.all_tunings])
     for mine, yours in zip(*runs, strict=True):
         assert mine.keys() == yours.keys()
         for name in mine:
@@ -177,6 +176,25 @@ def same_tuner(first, second):
             np.testing.assert_array_equal(
                 np.concatenate(mine or [[]]), np.concatenate(yours or [[]])
             )
+    return True
+
+
+def valid_voters(est):
+    """Each of the candidates that predict has its codevectors and its share."""
+    shares = [voter.share for voter in est.voters_]
+    assert 1 <= len(shares) <= 8
+    assert min(shares) >= 0.02 and shares == sorted(shares, reverse=True)
+    np.testing.assert_allclose(sum(shares), 1.0, rtol=1e-9)
+    sizes = [voter.n_codevectors for voter in est.voters_]
+    assert np.bincount(est.codevector_voters_).tolist() == sizes
+    # An annealing without some of the rows may end with fewer codevectors.
+    candidates = [asdict(one) | {"n_codevectors": 0} for one in est.candidates_]
+    for voter in est.voters_:
+        named = asdict(voter) | {"n_codevectors": 0}
+        del named["share"]
+        if voter.steps:  # as annealed, whatever would have been fitted
+            assert named in candidates
+    assert sum(sizes) == est.chosen_.n_codevectors
     return True
 
 

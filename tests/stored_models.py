@@ -57,6 +57,10 @@ def models():
         "classifier-won": ODAClassifier(level="last", **STEEP).partial_fit(X, named),
         "classifier-fitted": ODAClassifier(divergence="i_divergence", **STEEP)
         .fit(positive[:150], y[:150]),
+        "classifier-units": ODAClassifier(**STEEP)
+        .fit(np.sinh(X[:120]) * [1, 1e4], y[:120]),
+        "classifier-drift": ODAClassifier(drift_detector="auto", **STEEP)
+        .fit(X[:60], y[:60]).partial_fit(X[:100], y[:100]),
         "clustering-drift": ODAClustering(None, drift_detector="auto", **STEEP)
         .partial_fit(X[:400]),
         "lvq": LVQClassifier(2, rule="glvq", random_state=0).partial_fit(X[:100], named[:100]),

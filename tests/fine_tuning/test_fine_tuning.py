@@ -27,7 +27,7 @@ from annealed.fine_tuning.methods import (
     Tuning,
     WinnerTuning,
 )
-from annealed.fine_tuning.model import Fits, as_annealed, calibrated
+from annealed.fine_tuning.model import FACTORS, Fits, as_annealed, calibrated
 from annealed.fine_tuning.scoring import Scorer
 from annealed.fine_tuning.stream_race import LENGTH, SURVIVORS
 from annealed.kernels import ReferenceKernel
@@ -349,7 +349,7 @@ def moons(n=300, seed=0, noise=0.3):
 
 
 @cache
-def fitted(fine_tune="soft_lvq", level="auto"):
+def fitted(fine_tune="soft_lvq", level="vote"):
     return ODAClassifier(fine_tune=fine_tune, level=level, **FEW_LEVELS).fit(*moons())
 
 
@@ -406,8 +406,8 @@ DATA = {
 @pytest.mark.parametrize("fine_tune", list(TUNINGS))
 def test_no_candidate_scores_below_its_level_as_annealed(data, fine_tune):
     X, y = DATA[data]()
-    annealed = ODAClassifier(fine_tune=None, **FEW_LEVELS, K_max=30).fit(X, y)
-    tuned = ODAClassifier(fine_tune=fine_tune, **FEW_LEVELS, K_max=30).fit(X, y)
+    annealed = ODAClassifier(fine_tune=None, level="auto", **FEW_LEVELS, K_max=30).fit(X, y)
+    tuned = ODAClassifier(fine_tune=fine_tune, level="auto", **FEW_LEVELS, K_max=30).fit(X, y)
     assert all(one.steps == 0 for one in annealed.candidates_)
     assert {c.n_codevectors for c in tuned.candidates_} == {
         c.n_codevectors for c in annealed.candidates_
@@ -415,10 +415,10 @@ def test_no_candidate_scores_below_its_level_as_annealed(data, fine_tune):
     best = {c.n_codevectors: c.score for c in annealed.candidates_}
     for one in tuned.candidates_:  # the same rows held out: nobody ends below its own start
         assert one.score >= best[one.n_codevectors]
-    assert tuned.chosen_.score >= annealed.chosen_.score == max(best.values())
+    assert tuned.voters_[0].score >= annealed.voters_[0].score == max(best.values())
 
 
-@pytest.mark.parametrize("level", ["auto", "last"])
+@pytest.mark.parametrize("level", ["vote", "auto", "last"])
 def test_fine_tuning_that_destroys_is_not_kept(level, monkeypatch):
     """With absurd steps every candidate is best as annealed, on the same rows as without."""
     X, y = moons(150, noise=0.2)  # so few that all of them decide the temperature
@@ -426,18 +426,20 @@ def test_fine_tuning_that_destroys_is_not_kept(level, monkeypatch):
     monkeypatch.setattr(Tuning.__init__, "__defaults__", (100.0, 4000))
     # The coldest of a hundred codevectors for as many rows would be sure of itself to a fault,
     # and hardly better by its log loss than no model at all.
-    K_max = "auto" if level == "auto" else 20
+    K_max = 20 if level == "last" else "auto"
     model = ODAClassifier(level=level, K_max=K_max, random_state=0).fit(X, y)
     assert model.chosen_.steps == 0
-    if level == "auto":
+    if level != "last":
         scores = {c.n_codevectors: c.score for c in annealed.candidates_}
         assert all(c.steps == 0 for c in model.candidates_)
         assert all(c.score == scores[c.n_codevectors] for c in model.candidates_)
-    K = model.chosen_.n_codevectors
+    K = model.voters_[0].n_codevectors
     chosen = model._learner.annealer.path().codebook(K)
-    np.testing.assert_array_equal(model.codevectors_, chosen.codevectors)
+    np.testing.assert_array_equal(model.codevectors_[:K], chosen.codevectors)
+    if level == "vote":
+        return
     # Of its own temperature or one at which it is surer of the rows, but for a calibration.
-    assert model.temperature_ == chosen.temperature
+    assert np.isclose(FACTORS, chosen.temperature / model.temperature_, rtol=1e-9).any()
     cooled = replace(chosen, temperature=chosen.temperature * model._learner.tuner.tempering)
     posterior = as_annealed(cooled, model._learner.log_prior(model._settings())).posterior(
         SquaredEuclidean(), X, 2
@@ -799,7 +801,7 @@ def test_a_race_that_fine_tuning_spoils_is_won_by_a_level_as_annealed(monkeypatc
     monkeypatch.setattr(Tuning.__init__, "__defaults__", (100.0, 4000))
     X, y = stream()
     model = fed(ODAClassifier(**SHORT), X, y)
-    assert model.chosen_.steps == 0 and model._learner.tuner.tuning is None
+    assert model.chosen_.steps == 0 and model._learner.tuner.tunings == []
     assert len(model.codevectors_) == model.chosen_.n_codevectors
     assert valid_model(model)
     further = fed(deepcopy(model), X, y)  # it tracks
@@ -971,7 +973,7 @@ def test_a_refit_that_falls_into_another_solution_is_not_returned(seed):
     model = ODAClassifier(random_state=seed).fit(X, y)
     assert model.score(fresh, truth) > model.chosen_.accuracy - 0.03
     assert len(model.codevectors_) == model.chosen_.n_codevectors
-    assert model.at(n_codevectors=len(model.codevectors_)).predict(X[:5]).shape == (5,)
+    assert model.at(n_codevectors=model.voters_[0].n_codevectors).predict(X[:5]).shape == (5,)
 
 
 @pytest.mark.parametrize("verb", ["fit", "partial_fit"])

@@ -253,11 +253,15 @@ def test_the_model_in_use_is_found_on_the_path(iris):
 
 def test_a_polished_or_fine_tuned_model_is_shown_where_it_ended_up(iris):
     polished = ODAClustering(3, polish=True, random_state=0).fit(iris.data)
-    tuned = ODAClassifier(K_max=20, random_state=0).fit(iris.data, iris.target)
+    tuned = ODAClassifier(K_max=20, level="auto", random_state=0).fit(iris.data, iris.target)
     for model in (polished, tuned):
         contents = explore(model, iris.data[:, :]).contents
         assert len(contents.chosen.x) == len(model.codevectors_)
         assert "crosses" in contents.chosen.words
+    vote = ODAClassifier(K_max=20, random_state=0).fit(iris.data, iris.target)
+    contents = explore(vote, iris.data).contents
+    assert len(contents.chosen.x) == vote.voters_[0].n_codevectors < len(vote.codevectors_)
+    assert f"a vote of {len(vote.voters_)} levels" in contents.chosen.words
     two = ODAClustering(3, polish=True, random_state=0).fit(iris.data[:, :2])
     chosen = explore(two, iris.data[:, :2]).contents.chosen
     np.testing.assert_array_equal(np.column_stack([chosen.x, chosen.y]), two.cluster_centers_)

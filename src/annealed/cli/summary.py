@@ -102,6 +102,10 @@ def about_model(model: Any) -> dict[str, Any]:
     chosen = getattr(inner, "chosen_", None)
     if chosen is not None:
         about["chosen"] = {name: _plain(value) for name, value in asdict(chosen).items()}
+        about["voters"] = [
+            {name: _plain(value) for name, value in asdict(voter).items()}
+            for voter in inner.voters_
+        ]
     return about
 
 
@@ -138,6 +142,10 @@ def words_for_choice(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [("clusters", f"K = {facts['clusters']}{at}{sure}")]
     chosen = facts.get("chosen")
     tuned = f", fine-tuned for {chosen['steps']:,} steps" if chosen and chosen["steps"] else ""
+    voters = facts.get("voters", [])
+    if len(voters) > 1:
+        each = ", ".join(f"K = {v['n_codevectors']} ({v['share']:.0%})" for v in voters)
+        return [("levels that vote", f"{each}; {facts['codevectors']} codevectors in all")]
     return [("chosen level", f"K = {facts['codevectors']}{at}{tuned}")]
 
 

@@ -41,6 +41,7 @@ from annealed.estimators.parameters import (
 )
 from annealed.path import AnnealingPath, Level
 from annealed.stored import Stored
+from annealed.views.lineage import leading_voter
 from annealed.views.sketch import sketch_bifurcation
 
 SHARED_RULES: dict[str, list[Rule]] = {
@@ -271,8 +272,8 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
         picture = sketch_bifurcation(
             self.path_,
             class_names=getattr(self, "classes_", None),
-            current=(self.temperature_, len(self.codevectors_)),
-            nodes=self.nodes_.tolist(),
+            current=(self.temperature_, len(self.codevectors_[leading_voter(self)])),
+            nodes=self.nodes_[leading_voter(self)].tolist(),
         )
         return f"<div>{picture}</div>" if picture else ""
 

@@ -8,18 +8,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from annealed.annealing.annealer import Annealer
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array
 from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
-from annealed.fine_tuning.held_out import LabelledRows, select
+from annealed.fine_tuning.held_out import Selection, select
 from annealed.fine_tuning.methods import TUNINGS
-from annealed.fine_tuning.model import Fits, TunedModel, as_annealed
+from annealed.fine_tuning.model import Fits, as_annealed
 from annealed.fine_tuning.scoring import Score
 from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions
+from annealed.fine_tuning.tunable import LabelledRows
+from annealed.fine_tuning.units import Units
+from annealed.fine_tuning.vote import Vote, check_voters
 from annealed.path import AnnealingPath, Level, check_level
 from annealed.stored import State, one_width, require
 
+# More codevectors are tried where the coldest level has such a share of the answer, and there are
+# so many rows for each.
+LARGE_SHARE = 1 / 3
+ROWS_PER_CODEVECTOR = 20
 # Rows on which the accuracy of every level is measured where none are held out.
 SCORED_ROWS = 500
 
@@ -31,12 +39,16 @@ class ClassSettings(LearnerSettings):
     score : of posteriors, by the user's scorer; None for the default
     method, last, window : how to fine-tune (one of `TUNINGS`, None for not at all), whether only
         the coldest level may answer, and over how many steps a stream averages
+    vote : whether several levels may answer together
+    grows : whether there may be more codevectors than the schedule has room for, if rows ask for it
     """
 
     priors: ClassPriors
     score: Score | None
     method: str | None
     last: bool
+    vote: bool
+    grows: bool
     window: int
 
     @property
@@ -52,27 +64,31 @@ class ClassLearner(Learner[ClassSettings]):
     labels : of the classes, in the order they appeared, by which they are numbered here
     tuner : chooses and fine-tunes, if anyone does
     level_scores : of the levels of the path, where they were measured
+    units : in which everything here is, the annealer included; None for those given
     """
 
     labels: list[Any] = field(default_factory=list)
     tuner: StreamTuner | None = None
     level_scores: list[float] | None = None
+    units: Units | None = None
 
     @classmethod
     def check_stored(cls, state: State) -> None:
         """Whatever answers is of the annealer's features and classes."""
         annealer, tuner, watch = state["annealer"], state["tuner"], state["watch"]
-        n = len(annealer.classes)
+        n, units = len(annealer.classes), state["units"]
+        require(units is None or len(units.centre) == annealer.d, "units are of other features")
         require(n == len(state["labels"]), "the model is of other classes")
         if state["fixed"] is not None:
             check_level("the model", state["fixed"], annealer.d, n)
         if tuner is not None:
-            require(not tuner.tunings or len(tuner.factor) == n, "fine-tuning is of other classes")
-            for tuning in tuner.tunings:
+            tunings = tuner.all_tunings
+            require(not tunings or len(tuner.factor) == n, "fine-tuning is of other classes")
+            for tuning in tunings:
                 one_width("fine-tuning", annealer.d, tuning.start.level.codevectors)
         if watch is not None and watch.model is not None:
-            require(type(watch.model) is TunedModel, "a watch is of no classifier")
-            check_level("the model that is watched", watch.model.level, annealer.d, n)
+            require(type(watch.model) is Vote, "a watch is of no classifier")
+            check_voters("the model that is watched", watch.model, annealer.d, n)
 
     def copy(self) -> Self:
         """A twin that can go on by itself."""
@@ -94,6 +110,10 @@ class ClassLearner(Learner[ClassSettings]):
             twin.tuner = None
         elif twin.tuner is None:
             twin.tuner = self._new_tuner(settings)
+        elif not twin.tuner.follows:
+            level = twin.annealed_level()
+            twin.annealer.track(level)
+            twin.tuner.leave_to_first(level.temperature)
         twin.level_scores = None
         return twin
 
@@ -115,26 +135,81 @@ class ClassLearner(Learner[ClassSettings]):
         schedule: Schedule,
         settings: ClassSettings,
     ) -> None:
-        """Learn rows over and over, down to the end of the ladder; choose and fine-tune a level."""
+        """Learn rows over and over, down to the end of the ladder; choose and fine-tune levels."""
+        rows = self.in_units(rows)
         self.annealer.anneal(rows, index, weights, rng, settings.listen)
         selection = None
         if settings.chooses and len(self.annealer.path()):
             labelled = LabelledRows(rows, index, weights, self.log_prior(settings))
-            selection = select(
-                self.annealer, schedule, labelled, rng, last=settings.last,
-                method=None if settings.method is None else TUNINGS[settings.method],
-                fits=self._fits(settings), score=settings.score,
-            )  # fmt: skip
+            selection = self._selected(self.annealer, schedule, labelled, rng, settings)
+            if selection is not None and settings.grows:
+                selection = self._grown(selection, schedule, labelled, rng, settings)
         if selection is None:
             self.level_scores = self._measured(rows, index, rng, settings)
             return
         self.level_scores = selection.level_scores
         self.annealer = selection.annealer
-        if selection.tuning is None:
-            self.annealer.track(selection.level)
+        if selection.plain is not None:
+            self.annealer.track(selection.plain)
         self.tuner = StreamTuner.from_selection(
             self._options(settings), selection, self.annealer, self.log_prior(settings)
         )
+
+    def _selected(
+        self,
+        annealer: Annealer,
+        schedule: Schedule,
+        labelled: LabelledRows,
+        rng: np.random.Generator,
+        settings: ClassSettings,
+    ) -> Selection | None:
+        return select(
+            annealer, schedule, labelled, rng, last=settings.last, vote=settings.vote,
+            method=None if settings.method is None else TUNINGS[settings.method],
+            fits=self._fits(settings), score=settings.score,
+        )  # fmt: skip
+
+    def _grown(
+        self,
+        selection: Selection,
+        schedule: Schedule,
+        labelled: LabelledRows,
+        rng: np.random.Generator,
+        settings: ClassSettings,
+    ) -> Selection:
+        """Anneal with twice the codevectors as long as rows held out ask for it and gain by it.
+
+        They ask where much of the answer is the coldest level's, which the bound has ended.
+        """
+        K_max = self.annealer.K_max
+        while (
+            selection.share_of_coldest >= LARGE_SHARE
+            and selection.most_codevectors > K_max / 2
+            and len(labelled.X) >= ROWS_PER_CODEVECTOR * 2 * K_max
+        ):
+            K_max *= 2
+            wider = replace(schedule, K_max=K_max)
+            annealer = Annealer(self.annealer.d, self.divergence, wider)
+            for _ in self.labels:
+                annealer.add_class()
+            annealer.anneal(labelled.X, labelled.classes, labelled.weights, rng)
+            found = self._selected(annealer, wider, labelled, rng, settings)
+            if found is None or found.chosen.score <= selection.chosen.score:
+                break
+            selection = found
+        return selection
+
+    def learn(
+        self,
+        rows: NDArray[Any],
+        index: Index | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        settings: ClassSettings,
+    ) -> None:
+        """Learn rows begin..end, given in the units given, each once."""
+        super().learn(self.in_units(rows), index, weights, begin, end, settings)
 
     def _absorb(
         self,
@@ -171,14 +246,25 @@ class ClassLearner(Learner[ClassSettings]):
         self.annealer.reheat(temperature)
         self.level_scores = None
 
-    def _watched(self, settings: ClassSettings) -> TunedModel:
+    def _watched(self, settings: ClassSettings) -> Vote:
         return self.answering(settings)
 
-    def _losses(self, model: TunedModel, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
+    def _losses(self, model: Vote, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
         # A class that is new since the model was looked at is a loss like any other.
-        n = int(model.level.classes.max()) + 1
-        posterior = model.posterior(self.divergence, rows, n)
+        posterior = model.posterior(self.divergence, rows, model.n_classes)
         return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
+
+    # -- units ---------------------------------------------------------------------------------
+
+    def in_units(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows in the units they are compared in."""
+        return rows if self.units is None else self.units.to(rows)
+
+    def as_given(self, level: Level) -> Level:
+        """A level with its codevectors in the units given."""
+        if self.units is None:
+            return level
+        return replace(level, codevectors=self.units.back(level.codevectors))
 
     # -- answering -----------------------------------------------------------------------------
 
@@ -187,39 +273,36 @@ class ClassLearner(Learner[ClassSettings]):
         weight = np.array([state.total_weight for state in self.annealer.classes])
         return settings.priors.log(self.labels, weight)
 
-    def tuned(self) -> TunedModel | None:
+    def tuned(self) -> Vote | None:
         """The fine-tuned model that answers, if one does."""
         return None if self.fixed is not None or self.tuner is None else self.tuner.model()
 
-    def level(self) -> Level:
-        """The level that answers, fine-tuned or as annealed."""
+    def annealed_level(self) -> Level:
+        """The level that answers, as annealed; of several the one with the largest share."""
         tuned = self.tuned()
         if tuned is not None:
-            return tuned.level
+            return self.annealer.path().codebook(tuned.leading.level.n_codevectors)
         return self.annealer.model() if self.fixed is None else self.fixed
 
-    def annealed_level(self) -> Level:
-        """The level that answers, as it was before it was fine-tuned."""
-        level = self.level()
-        if self.tuned() is None:
-            return level
-        return self.annealer.path().codebook(level.n_codevectors)
-
-    def answering(self, settings: ClassSettings) -> TunedModel:
+    def answering(self, settings: ClassSettings) -> Vote:
         """The model that answers."""
         tuned = self.tuned()
         if tuned is not None:
             return tuned
-        level, calibration = self.level(), 1.0
+        level, calibration = self.annealed_level(), 1.0
         if self.tuner is not None and self.fixed is None:
             calibration = self.tuner.calibration
             level = replace(level, temperature=level.temperature * self.tuner.tempering)
-        return replace(as_annealed(level, self.log_prior(settings)), calibration=calibration)
+        return Vote.of_one(as_annealed(level, self.log_prior(settings)), calibration)
 
     def path(self, classes: NDArray[Any]) -> AnnealingPath:
         """Every finished level, classes numbered by their place among all classes."""
         order = np.searchsorted(classes, np.array(self.labels))
-        return self.annealer.path().relabelled(order, self.level_scores)
+        path = self.annealer.path().relabelled(order, self.level_scores)
+        if self.units is None:
+            return path
+        levels = [self.as_given(level) for level in path]
+        return AnnealingPath(levels, path.events, path.end_temperature)
 
     # -- fine-tuning ---------------------------------------------------------------------------
 

@@ -16,21 +16,25 @@ from sklearn.utils.validation import check_is_fitted
 from annealed import stored
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.schedule import Schedule
-from annealed.divergences import Array, BregmanDivergence
+from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
 from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.class_learner import ClassLearner, ClassSettings
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, consistent, mean_one
+from annealed.estimators.explaining import Reason, explain_rows
 from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
 from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WINDOW
-from annealed.fine_tuning.model import TunedModel, as_annealed, calibrated
+from annealed.fine_tuning.model import as_annealed, calibrated
 from annealed.fine_tuning.scoring import Candidate, Score
+from annealed.fine_tuning.units import GIVEN, choose_units
+from annealed.fine_tuning.vote import Vote, Voter
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
 from annealed.stored import State, check_labels
+from annealed.views.names import name_features
 
 Labels = NDArray[Any]
 
@@ -66,10 +70,13 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
     divergence : str or BregmanDivergence, default="squared_euclidean"
         One of "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito",
         "logistic"; or `Mahalanobis(matrix)`; or a `BregmanDivergence` of your own.
-    level : {"auto", "last"}, default="auto"
-        Which level predicts: the one that does best, fine-tuned, on rows it has not learnt (parts
-        of the rows held out in `fit`, the samples to come in a stream), or the coldest. Any other
-        is reached with `at`.
+    level : {"vote", "auto", "last"}, default="vote"
+        Which level predicts. "vote": up to eight, fine-tuned, whose class probabilities are
+        averaged with the shares that make rows they have not learnt most likely. "auto": the one
+        that does best on such rows, which is less accurate, but a single codebook to read. "last":
+        the coldest. Rows not learnt are parts of the rows held out in `fit`, and the samples to
+        come in a stream, where one level answers at a time. Levels that are not fine-tuned do not
+        vote. Any other level is reached with `at`.
     fine_tune : {"soft_lvq", "lvq", "glvq", None}, default="soft_lvq"
         What follows the annealing. "soft_lvq" follows the model's own associations: it moves
         codevectors, weights and temperature and, where rows not learnt say so, fits a temperature
@@ -78,10 +85,12 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
         annealed one is not kept.
     scoring : str, callable or None, default=None
         What "does best" means: any scikit-learn scorer, for example "f1" or "average_precision"
-        where one class is rare. None: accuracy less half the log loss.
+        where one class is rare. None: accuracy less half the log loss. Shares of a vote are by
+        likelihood; where one level alone scores higher on the rows held out, it answers alone.
     K_max : int or "auto", default="auto"
         The most codevectors a level may have, over all classes; "auto" is 100, or 10 for each
-        class if that is more.
+        class if that is more. `fit` doubles it as long as rows held out are told better by the
+        coldest level than by others, do even better with more, and are 20 for each codevector.
     T_max, T_min, gamma, split, samples_per_codevector, patience, epsilon_c, epsilon_n, \
 epsilon_r, delta, alpha, alpha_min, thresholds
         As in `ODAClustering`; gamma = 0.8 and 20 samples per codevector by default, since a
@@ -96,7 +105,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     class_weight : dict, "balanced" or None, default=None
         How much samples of each class count, {label: factor}; "balanced" makes all classes equally
         likely. Classes are annealed by themselves, so it decides the class probabilities, the
-        choice of the level and fine-tuning.
+        choice of the levels and, in `fit`, how often fine-tuning meets their rows.
     random_state : int, RandomState instance or None, default=None
         Decides the order of presentation in `fit`, and which rows are held out.
     callbacks : list of callables or callbacks, or None, default=None
@@ -106,17 +115,29 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     ----------
     classes_ : ndarray of shape (n_classes,)
     codevectors_ : ndarray of shape (K, n_features)
+        Everything that decides; of a vote, the codevectors of all voters, one after the other.
     codevector_labels_ : ndarray of shape (K,)
         The class each codevector carries.
+    codevector_voters_ : ndarray of shape (K,)
+        The voter it belongs to, an index into ``voters_``; all 0 where one level answers.
+    voters_ : tuple of annealed.fine_tuning.vote.Voter
+        Who predicts, by falling share: ``share``, and what each is and how it does alone on rows
+        held out, as in ``candidates_``. Where rows are few, five of them are of annealings that
+        each lacked a fifth of the rows. Empty for a model from `at` and while a race is on.
     weights_ : ndarray of shape (K,)
-        rho_i, summing to one within each class.
+        rho_i, in a vote times the voter's share, summing to one within each class.
     nodes_ : ndarray of shape (K,)
         Place of every codevector in the tree of splits, as in `annealed.path.Level.nodes`.
     temperature_ : float
-        T of the model; with a temperature for each codevector, their geometric mean.
+        T of the model; with a temperature for each codevector or voter, their geometric mean.
     feature_relevances_ : ndarray of shape (n_features,)
         How much each feature counts in the divergence, one on average; all ones where fitting
-        them did not help.
+        them did not help. Of a vote the mean over the voters by their shares.
+    feature_units_ : {"given", "standardised", "squashed"}
+        In which units features are compared. In `fit` with the squared Euclidean divergence, where
+        features differ tenfold in their spread or have heavy tails, rows decide whether others than
+        those given tell classes apart better. Codevectors are in those given in any case;
+        temperatures, divergences and relevances belong to those that are compared.
     path_ : AnnealingPath
         Every level, as annealed. Their scores are accuracies (or what ``scoring`` says) on rows
         held out; with ``level="last", fine_tune=None`` nothing is held out and they are accuracies
@@ -126,10 +147,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         fine-tuning, score, accuracy, log loss. In a stream they appear when the race between them
         is over, 2000 samples after the coldest level.
     chosen_ : annealed.fine_tuning.scoring.Candidate or None
-        The one of them that predicts (not of a model from `at`, which is as annealed). Its score,
-        accuracy and log loss are estimates from rows held out, and those of the best of many: a
-        little better than fresh rows will be. The model itself has learnt all rows; where that
-        came out worse than what was tested, by more than chance allows, what was tested predicts.
+        What predicts, all voters together (not of a model from `at`, which is as annealed). After
+        `fit` its score, accuracy and log loss are estimates from rows held out, corrected for
+        having chosen the best of many: no row judges what it has helped to choose. The model itself
+        has learnt all rows; where that came out worse than what was tested, by more than chance
+        allows, what was tested predicts.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -153,7 +175,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     _learner: ClassLearner
     classes_: stored.Labels
     _rules = STREAM_RULES | {
-        "level": [one_of("auto", "last")],
+        "level": [one_of("vote", "auto", "last")],
         "fine_tune": [one_of(*TUNINGS, None)],
         "scoring": [
             one_of(None),
@@ -167,7 +189,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self,
         *,
         divergence: str | BregmanDivergence = "squared_euclidean",
-        level: str = "auto",
+        level: str = "vote",
         fine_tune: str | None = "soft_lvq",
         scoring: str | Callable[..., float] | None = None,
         K_max: int | str = "auto",
@@ -247,11 +269,15 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self._check_weighted(classes, index, weights)
         self.classes_ = classes
         self._check_classes(schedule, classes)
-        rng = np.random.default_rng(self._seed())
+        seed = self._seed()
+        rng = np.random.default_rng(seed)
         settings = self._settings()
         self._learner = self._new_learner(rows.shape[1], divergence, schedule)
         for label in classes:
             self._learner.add_class(label, settings)
+        if isinstance(divergence, SquaredEuclidean):
+            asking = np.random.default_rng([seed, 1])  # whoever is asked, the rest stays as it is
+            self._learner.units = choose_units(rows, index.astype(np.int32), weights, asking)
         with run_callbacks(
             self, X, y, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
@@ -273,7 +299,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """Learn the rows of X in the order they come, each once.
 
         However a stream is cut into calls, the model is the same to the last bit. New classes may
-        appear at any time; each warms up and cools at its own pace.
+        appear at any time; each warms up and cools at its own pace. After `fit` its voters learn
+        the rows, and their shares stay.
 
         Parameters
         ----------
@@ -348,7 +375,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             if power != 1:
                 answer = calibrated(answer[None, :], power)[0]
             return list(fast_path.places), answer
-        row = self._checked_row(x)
+        row = learner.in_units(self._checked_row(x))
         labels: list[Any] = np.array(learner.labels).tolist()
         return labels, np.ravel(self._answering().posterior(learner.divergence, row, len(labels)))
 
@@ -357,7 +384,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         annealer, tuner = self._learner.annealer, self._learner.tuner
         if not annealer.finished or not self._priors().as_seen:
             return None
-        if tuner is not None and tuner.tuning is not None:
+        if tuner is not None and tuner.tunings:
             return None
         T = min(state.temperature for state in annealer.classes)
         return T if tuner is None else T * tuner.tempering
@@ -366,10 +393,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         annealer, tuner = self._learner.annealer, self._learner.tuner
         sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
         racing = tuner is not None and (tuner.racing or tuner.is_due(annealer))
-        if sample_format is None or self._learner.watch is not None or racing:
+        other_units = self._learner.units is not None
+        if sample_format is None or self._learner.watch is not None or racing or other_units:
             return FastPath(annealer)
-        tuning = None if tuner is None or tuner.tuning is None else tuner.tuning.run
-        if tuning is not None and not hasattr(tuning, "feed"):
+        tunings = [] if tuner is None else [tuning.run for tuning in tuner.tunings]
+        if not all(hasattr(run, "feed") for run in tunings):
             return FastPath(annealer)
         return FastPath(
             annealer,
@@ -377,7 +405,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             [state.run for state in annealer.classes],
             {label: c for c, label in enumerate(np.array(self._learner.labels).tolist())},
             tuner,
-            tuning,
+            tunings,
             [] if tuner is None else tuner.factor.tolist(),
             self._plain_temperature(),
         )
@@ -401,6 +429,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             score=self._score(),
             method=self.fine_tune,
             last=self.level == "last",
+            vote=self.level == "vote" and self.fine_tune is not None,
+            grows=self.K_max == "auto" and self.level != "last",
             window=WINDOW if self.drift_detector is None else CHANGING_WINDOW,
         )
 
@@ -496,9 +526,17 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     @property
     def _model(self) -> Level:
         check_is_fitted(self)
-        return self._learner.level()
+        return self._as_given(self._answering().level)
 
-    def _answering(self) -> TunedModel:
+    def _as_given(self, level: Level) -> Level:
+        return self._learner.as_given(level)
+
+    def _rows_to_read(self, X: ArrayLike) -> NDArray[Any]:
+        """Rows in the units they are compared in."""
+        rows = super()._rows_to_read(X)
+        return self._learner.in_units(rows)
+
+    def _answering(self) -> Vote:
         """The model that answers."""
         return self._learner.answering(self._settings())
 
@@ -506,10 +544,26 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def feature_relevances_(self) -> Array:
         """How much each feature counts in the divergence, one on average."""
         check_is_fitted(self)
-        tuned = self._learner.tuned()
-        if tuned is None or tuned.relevances is None:
-            return np.ones(self.n_features_in_)
-        return tuned.relevances
+        relevances = self._answering().relevances
+        return np.ones(self.n_features_in_) if relevances is None else relevances
+
+    @property
+    def feature_units_(self) -> str:
+        """The units in which features are compared."""
+        check_is_fitted(self)
+        return GIVEN if self._learner.units is None else self._learner.units.name
+
+    @property
+    def voters_(self) -> tuple[Voter, ...]:
+        """Who predicts, by falling share."""
+        check_is_fitted(self)
+        return () if self._learner.tuner is None else self._learner.tuner.voters
+
+    @property
+    def codevector_voters_(self) -> NDArray[np.int64]:
+        """The voter each codevector belongs to."""
+        check_is_fitted(self)
+        return self._answering().membership
 
     @property
     def candidates_(self) -> tuple[Candidate, ...]:
@@ -519,7 +573,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     @property
     def chosen_(self) -> Candidate | None:
-        """The candidate that predicts."""
+        """What predicts, with an estimate of how well."""
         check_is_fitted(self)
         return None if self._learner.tuner is None else self._learner.tuner.chosen
 
@@ -531,9 +585,12 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     @consistent
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every codevector, features weighed by their relevances."""
-        rows, tuned = self._rows_to_read(X), self._learner.tuned()
-        return kernel_for(self._fitted_divergence).divergences(
-            rows, self._learner.level().codevectors, None if tuned is None else tuned.relevances
+        rows, kernel = self._rows_to_read(X), kernel_for(self._fitted_divergence)
+        return np.hstack(
+            [
+                kernel.divergences(rows, voter.level.codevectors, voter.relevances)
+                for voter in self._answering().voters
+            ]
         )
 
     @consistent
@@ -555,6 +612,53 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         return labels
 
     @consistent
+    def explain(self, X: Any, *, n_codevectors: int = 3, n_features: int = 3) -> list[Reason]:
+        """Why rows are what they are predicted to be: which codevectors decided, and what moved it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or one row, or one sample as a dict
+        n_codevectors : int, default=3
+            At most so many reasons for each row, those with the largest shares.
+        n_features : int, default=3
+            Features named in each.
+
+        Returns
+        -------
+        list of annealed.estimators.explaining.Reason
+            A table, row by row: ``pandas.DataFrame(model.explain(X))`` shows it as one, and each
+            line has words of its own (``print``).
+
+        Examples
+        --------
+        >>> from annealed import ODAClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> iris = load_iris(as_frame=True)
+        >>> model = ODAClassifier(random_state=0).fit(iris.data, iris.target)
+        >>> first = model.explain(iris.data[:1])[0]
+        >>> int(first.label), int(first.codevector_label), len(first.features)
+        (0, 0, 3)
+        """
+        for name, value in (("n_codevectors", n_codevectors), ("n_features", n_features)):
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        check_is_fitted(self)
+        if isinstance(X, Mapping) or np.ndim(X) == 1:
+            rows = self._learner.in_units(self._checked_row(X))
+        else:
+            rows = self._rows_to_read(X)
+        return explain_rows(
+            self._learner,
+            self._settings(),
+            rows,
+            self._posterior_of(rows),
+            self.classes_,
+            name_features(getattr(self, "feature_names_in_", None), rows.shape[1]),
+            int(n_codevectors),
+            int(n_features),
+        )
+
+    @consistent
     def score_samples(self, X: ArrayLike) -> Array:
         """Log density of every row under the mixture of all classes.
 
@@ -563,11 +667,12 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         Euclidean and Mahalanobis divergences (a mixture of Gaussians of variance T/2). For the
         others the constant has no closed form and is left out: compare samples, not models.
         """
-        rows, learner = self._rows_to_read(X), self._learner
-        level = learner.annealed_level()
+        given, learner = super()._rows_to_read(X), self._learner
+        rows, level = learner.in_units(given), learner.annealed_level()
         log_weight = as_annealed(level, learner.log_prior(self._settings())).bias
         log_total = kernel_for(learner.divergence).associate(
             rows, level.codevectors, log_weight, level.temperature, level.classes,
             len(learner.labels),
         )[1]  # fmt: skip
-        return self._log_density(log_total, level.temperature)
+        density = self._log_density(log_total, level.temperature)
+        return density if learner.units is None else density + learner.units.log_slope(given)

@@ -60,7 +60,7 @@ class FastPath:
     runs : one per class; empty where each sample must go the long way
     places : index of each label
     tuner : who counts samples until the next race
-    tuning : the run of the fine-tuning that goes on, if one does
+    tunings : the runs of the fine-tunings that go on
     factors : how much a sample of each class counts there
     temperature : T at which plain levels that track answer, if they do
     """
@@ -70,7 +70,7 @@ class FastPath:
     runs: Sequence[Any] = ()
     places: Mapping[Any, int] = field(default_factory=dict)
     tuner: StreamTuner | None = None
-    tuning: Any = None
+    tunings: Sequence[Any] = ()
     factors: Sequence[float] = ()
     temperature: float | None = None
 
@@ -83,19 +83,22 @@ class FastPath:
             return False
         if tuner is not None:
             tuner.since += 1
-            if self.tuning is not None:
-                self.tuning.feed(x, self.sample_format, c, w * self.factors[c])
+            for run in self.tunings:
+                run.feed(x, self.sample_format, c, w * self.factors[c])
         self.annealer._path = None
         return True
 
     def posterior(self, x: Any) -> Array | None:
         """p(c|x) of a sample before calibration; None if it needs the long way."""
-        tuner, run = self.tuner, self.tuning
-        if run is not None and run.updates and tuner is not None and tuner.tuning is not None:
-            answer: Array | None = run.answer(
-                x, self.sample_format, tuner.tuning.start.level.classes
-            )
-            return answer
+        tuner = self.tuner
+        if tuner is not None and self.tunings and all(run.updates for run in self.tunings):
+            answers = [
+                run.answer(x, self.sample_format, tuning.start.level.classes)
+                for run, tuning in zip(self.tunings, tuner.tunings, strict=True)
+            ]
+            if any(answer is None for answer in answers):
+                return None
+            return answers[0] if len(answers) == 1 else np.asarray(tuner.shares @ answers)
         if self.temperature is None:
             return None
         kernel = kernel_for(self.annealer.divergence)

@@ -257,7 +257,15 @@ class StreamingEstimator(AnnealingEstimator):
         path = annealer.path()
         level = path[-1] if path else annealer.model()
         total = np.array([state.total_weight for state in annealer.classes])
-        return level.codevectors, level.weights * total[level.classes], self._labels_of(level)
+        return (
+            self._as_given(level).codevectors,
+            level.weights * total[level.classes],
+            self._labels_of(level),
+        )
+
+    def _as_given(self, level: Level) -> Level:
+        """A level in the units given."""
+        return level
 
     def _labels_of(self, level: Level) -> NDArray[Any] | None:
         return None

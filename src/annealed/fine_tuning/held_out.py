@@ -13,8 +13,8 @@ level as annealed is never kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,193 +22,167 @@ from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.schedule import Schedule
-from annealed.divergences import Array, Geometry
-from annealed.fine_tuning.methods import BATCH, SoftTuning, Tuning
-from annealed.fine_tuning.model import (
-    TEMPERED_ROWS,
-    Classes,
-    Fits,
-    Integers,
-    TunedModel,
-    as_annealed,
-    tempered,
-)
-from annealed.fine_tuning.scoring import Candidate, Score, Scorer, per_row
+from annealed.divergences import Array
+from annealed.fine_tuning.methods import BATCH, Tuning
+from annealed.fine_tuning.model import Fits, Integers, as_annealed
+from annealed.fine_tuning.scoring import Candidate, Score, Scorer, own_class, per_row
+from annealed.fine_tuning.tunable import PARTS, LabelledRows, TunablePath
+from annealed.fine_tuning.vote import MOST_VOTERS, Voter, fit_shares, mean_answer
 from annealed.path import AnnealingPath, Level
 
-# Rows are dealt into this many parts; so many of them are held out in turn that this many rows
-# are tested in all, and of every class (or every row once), each part with at most so many rows.
-PARTS = 5
-TESTED_ROWS = 450
-TESTED_OF_A_CLASS = 20
-PART_ROWS = 4000
 # Candidates stand this factor apart in their number of codevectors.
-GROWTH = 1.6
+GROWTH = 2.2
 # Steps of fine-tuning after which candidates are tested; after some of them only the best few go
 # on: {steps: how many}. The last goes on as long as it gets better, but not beyond these passes.
 FIRST_TEST = 12
 SURVIVORS = {48: 8, 192: 3, 768: 1}
 MOST_PASSES = 32
 MOST_STEPS = 1536
-# Rows are put in random order in blocks of at least, and remembered for at most so many places.
-SHUFFLED_AT_LEAST = 4096
-SHUFFLED_AT_MOST = 1_000_000
 # The model repeated on all rows is compared with those tested on at most so many rows that both
 # have learnt. It may be worse by so many standard errors: chance alone exceeds them once in 700.
 COMPARED_ROWS = 4000
 STANDARD_ERRORS = 3.0
+# Into so many groups the tested rows are dealt, to be answered by what the others choose.
+GROUPS = 5
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """Rows, their classes and weights, and the log probabilities the classes are to have."""
+class HeldOutFold(NamedTuple):
+    """A path that can be tuned, and the rows held out of it."""
 
+    tunable: TunablePath
     X: NDArray[Any]
-    classes: Classes
-    weights: Array | None
-    log_prior: Array
+
+
+class CandidateTest(NamedTuple):
+    """What one test of a candidate gave."""
+
+    steps: int
+    score: float
+    accuracy: float
+    log_loss: float
+    answers: NDArray[np.float32]  # on some of the rows
 
     @property
-    def emphasis(self) -> Array:
-        """Weight of every row when classes count as their prior says."""
-        weights = np.ones(len(self.X)) if self.weights is None else self.weights
-        share = np.bincount(self.classes, weights, minlength=len(self.log_prior)) / weights.sum()
-        factor = np.exp(self.log_prior) / np.where(share > 0, share, 1.0)
-        return np.asarray(weights * factor[self.classes])
-
-    @property
-    def parts(self) -> int:
-        """How many parts to hold out in turn."""
-        rarest = np.bincount(self.classes).min()
-        needed = max(TESTED_ROWS / len(self.X), TESTED_OF_A_CLASS / max(rarest, 1))
-        return min(int(np.ceil(PARTS * needed)), PARTS)
-
-    def held_out(self, parts: int, rng: np.random.Generator) -> list[tuple[Integers, Integers]]:
-        """Rows to learn and rows to test, for each of some parts; every class is in the former."""
-        part = np.full(len(self.X), -1)
-        present = np.ones(len(self.X), dtype=bool) if self.weights is None else self.weights > 0
-        dealt = 0
-        for c in range(len(self.log_prior)):
-            rows = rng.permutation(np.flatnonzero((self.classes == c) & present))
-            if len(rows) > 1:  # a class of one row must be learnt
-                part[rows] = (dealt + np.arange(len(rows))) % PARTS
-                dealt += len(rows)
-        splits = []
-        for k in range(parts):
-            test = np.flatnonzero(part == k)
-            if len(test) > PART_ROWS:
-                test = np.sort(rng.choice(test, PART_ROWS, replace=False))
-            learn = present.copy()
-            learn[test] = False
-            if len(test):
-                splits.append((np.flatnonzero(learn), test))
-        return splits
+    def default_score(self) -> float:
+        """What counts without a score of the user's, and what fine-tuning goes by."""
+        return self.accuracy - 0.5 * self.log_loss
 
 
-class ReplayableOrder:
-    """Rows in random order, over and over; everyone who reads it reads the same order."""
+class CandidateRun:
+    """One candidate on its way through all folds."""
 
-    def __init__(self, rows: Integers, rng: np.random.Generator) -> None:
-        self.rows, self.seed = rows, int(rng.integers(2**63))
-        self.times = max(SHUFFLED_AT_LEAST // len(rows), 1)  # few rows: several times in a block
-        self.length = self.times * len(rows)
-        self._blocks: dict[int, Integers] = {}
+    def __init__(self, K: int, fits: Fits, folds: list[HeldOutFold]) -> None:
+        self.K, self.fits, self.folds = K, fits, folds
+        self.tunings = [fold.tunable.tuning(K, fits) for fold in folds]
+        self.tests: list[CandidateTest] = []
 
-    def block(self, k: int) -> Integers:
-        """The k-th block of the order."""
-        if k not in self._blocks:
-            if self.length * len(self._blocks) > SHUFFLED_AT_MOST:
-                self._blocks.clear()
-            order = np.tile(self.rows, (self.times, 1))
-            self._blocks[k] = np.random.default_rng([self.seed, k]).permuted(order, axis=1).ravel()
-        return self._blocks[k]
-
-    def between(self, begin: int, end: int) -> Iterator[tuple[Integers, int, int]]:
-        """Blocks, and what to read of each, to go from place ``begin`` to ``end``."""
-        while begin < end:
-            k, at = divmod(begin, self.length)
-            stop = min(self.length, at + end - begin)
-            yield self.block(k), at, stop
-            begin += stop - at
-
-
-class TunablePath:
-    """A path, and the rows on which its levels are fine-tuned."""
-
-    def __init__(
-        self,
-        annealer: Annealer,
-        path: AnnealingPath,
-        labelled: LabelledRows,
-        emphasis: Array | None,
-        rows: Integers,
-        rng: np.random.Generator,
-        method: type[Tuning] | None,
-    ) -> None:
-        self.annealer, self.divergence, self.path = annealer, annealer.divergence, path
-        self.method = method or SoftTuning  # of which nothing but the start is then asked
-        self.geometry: Geometry = annealer.geometry()
-        self.labelled, self.emphasis = labelled, emphasis
-        self.shuffled = ReplayableOrder(rows, rng)
-        order = self.shuffled.block(0)
-        # A class of prior 0 is impossible at any temperature.
-        few = order if emphasis is None else order[emphasis[order] > 0]
-        few = few[:TEMPERED_ROWS]
-        self._few = np.asarray(labelled.X[few], dtype=float), labelled.classes[few]
-        self._started: dict[int, TunedModel] = {}
-
-    def level(self, K: int) -> Level:
-        """The level with K codevectors, or as close as the path comes."""
-        first, last = self.path[0].n_codevectors, self.path[-1].n_codevectors
-        return self.path.codebook(min(max(K, first), last))
-
-    def start(self, K: int) -> TunedModel:
-        """That level at a fitting temperature."""
-        level = self.level(K)
-        K = level.n_codevectors
-        if K not in self._started:
-            model = as_annealed(level, self.labelled.log_prior)
-            self._started[K] = tempered(model, self.divergence, *self._few)
-        return self._started[K]
-
-    def tuning(self, K: int, fits: Fits) -> Tuning:
-        """Fine-tuning about to begin."""
-        return self.method(
-            self.divergence, self.start(K), len(self.labelled.log_prior), self.geometry, fits
+    def go_on(self, steps: int, scorer: Scorer) -> None:
+        """Fine-tune until that many steps are taken, then be tested."""
+        taken = self.tests[-1].steps if self.tests else 0
+        for fold, tuning in zip(self.folds, self.tunings, strict=True):
+            fold.tunable.tune(tuning, taken, steps)
+        answers = np.concatenate(
+            [tuning.answers(fold.X) for fold, tuning in zip(self.folds, self.tunings, strict=True)]
+        )
+        self.tests.append(
+            CandidateTest(
+                steps, *scorer(answers), answers[scorer.few(answers.shape[1])].astype(np.float32)
+            )
         )
 
-    def tune(self, tuning: Tuning, begin: int, end: int) -> None:
-        """Learn from step ``begin`` to step ``end``."""
-        labelled = self.labelled
-        for order, at, stop in self.shuffled.between(begin * BATCH, end * BATCH):
-            tuning.learn(labelled.X, order, labelled.classes, self.emphasis, at, stop)
+    def best(
+        self, at_least: float = -np.inf, scores: Array | None = None
+    ) -> tuple[float, CandidateTest]:
+        """The best test and its smoothed score, of those no worse than the level as annealed.
+
+        And no worse than ``at_least``; without any such test the score is -inf. ``scores`` are of
+        its tests, if by other rows than all.
+        """
+        if scores is None:
+            scores = np.array([test.score for test in self.tests])
+        bar = max(at_least, scores[0])
+        good = np.flatnonzero(scores >= bar)
+        if not len(good):
+            return -np.inf, self.tests[0]
+        smooth = smoothed(scores)
+        k = max(good.tolist(), key=smooth.item)
+        return float(smooth[k]), self.tests[k]
+
+    def best_by_default(self) -> tuple[float, CandidateTest]:
+        """The same by the default score: few rows of a rare class decide many others in leaps."""
+        return self.best(scores=np.array([test.default_score for test in self.tests]))
+
+    @property
+    def still_better(self) -> bool:
+        """Whether one of the last two tests was the best."""
+        return self.best_by_default()[1].steps >= self.tests[-1].steps // 2
+
+
+def smoothed(scores: Array) -> Array:
+    """Scores of tests, each with half its neighbours: a lucky test is not a good model."""
+    total, weight = scores.copy(), np.ones(len(scores))
+    for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
+        total[here] += 0.5 * scores[there]
+        weight[here] += 0.5
+    return np.asarray(total / weight)
+
+
+class Chosen(NamedTuple):
+    """A candidate, the score it is chosen by, and the test that gave it."""
+
+    run: CandidateRun
+    score: float
+    test: CandidateTest
+
+    @property
+    def candidate(self) -> Candidate:
+        """For the record."""
+        test = self.test
+        return Candidate(
+            self.run.K, *self.run.fits, test.steps, test.score, test.accuracy, test.log_loss
+        )
 
 
 class Repeat:
-    """A candidate learnt once more, from the rows of a path that can be tuned."""
+    """Candidates learnt once more, from the rows of a path that can be tuned, with their shares.
 
-    def __init__(self, tunable: TunablePath, K: int, fits: Fits, steps: int) -> None:
-        self.tunable, self.start = tunable, tunable.start(K)
-        self.level = tunable.level(K)
-        self.tuning: Tuning | None = None
-        if steps:
-            self.tuning = tunable.tuning(K, fits)
-            tunable.tune(self.tuning, 0, steps)
+    ``longer`` is how many times as many steps they take as when they were tested.
+    """
 
-    @property
-    def tempering(self) -> float:
-        """T at which the level as annealed predicts best, over its own."""
-        return float(self.start.level.temperature / self.level.temperature)
+    def __init__(
+        self, tunable: TunablePath, chosen: list[Chosen], shares: Array, longer: float = 1.0
+    ) -> None:
+        self.tunable, self.shares = tunable, shares
+        self.tunings = []
+        for run, _, test in chosen:
+            tuning = tunable.tuning(run.K, run.fits, plain=test.steps == 0)
+            tunable.tune(tuning, 0, round(longer * test.steps))
+            self.tunings.append(tuning)
 
     def gains(self, rows: Integers) -> Array:
         """What each of some rows adds to the default score: right or not, less half its loss."""
-        labelled, tunable = self.tunable.labelled, self.tunable
-        X, n = labelled.X[rows], len(labelled.log_prior)
-        if self.tuning is None:
-            answers = self.start.posterior(tunable.divergence, X, n)
-        else:
-            answers = self.tuning.answers(X)
-        return per_row(answers, labelled.classes[rows])
+        labelled = self.tunable.labelled
+        answers = [tuning.answers(labelled.X[rows]) for tuning in self.tunings]
+        return per_row(mean_answer(answers, self.shares, 1.0), labelled.classes[rows])
+
+
+def with_tested(
+    chosen: list[Chosen], final: Repeat, tested: list[Repeat]
+) -> tuple[list[Chosen], Repeat]:
+    """The voters, and the first of each annealing that was tested, with half of the shares.
+
+    Where rows are so few that all of them were held out in turn, an annealing depends on their
+    order; a mean over several does less, and these are there already.
+    """
+    most = MOST_VOTERS - len(tested)
+    kept = final.shares[:most] / final.shares[:most].sum()
+    shares = np.append(0.5 * kept, np.full(len(tested), 0.5 / len(tested)))
+    order = np.argsort(-shares, kind="stable")
+    voters = [*chosen[:most], *(chosen[0] for _ in tested)]
+    tunings = [*final.tunings[:most], *(model.tunings[0] for model in tested)]
+    joined = copy.copy(final)
+    joined.tunings, joined.shares = [tunings[k] for k in order.tolist()], shares[order]
+    return [voters[k] for k in order.tolist()], joined
 
 
 def falls_behind(new: Repeat, tested: list[Repeat], rng: np.random.Generator) -> bool:
@@ -231,100 +205,44 @@ def falls_behind(new: Repeat, tested: list[Repeat], rng: np.random.Generator) ->
     return mean < -STANDARD_ERRORS * error
 
 
-class HeldOutFold(NamedTuple):
-    """A path that can be tuned, and the rows held out of it."""
-
-    tunable: TunablePath
-    X: NDArray[Any]
-
-
-class CandidateTest(NamedTuple):
-    """What one test of a candidate gave."""
-
-    steps: int
-    score: float
-    accuracy: float
-    log_loss: float
-    answers: NDArray[np.float32]  # on some of the rows
-
-
-class CandidateRun:
-    """One candidate on its way through all folds."""
-
-    def __init__(self, K: int, fits: Fits, folds: list[HeldOutFold]) -> None:
-        self.K, self.fits, self.folds = K, fits, folds
-        self.tunings = [fold.tunable.tuning(K, fits) for fold in folds]
-        self.tests: list[CandidateTest] = []
-
-    def go_on(self, steps: int, scorer: Scorer) -> None:
-        """Fine-tune until that many steps are taken, then be tested."""
-        taken = self.tests[-1].steps if self.tests else 0
-        for fold, tuning in zip(self.folds, self.tunings, strict=True):
-            fold.tunable.tune(tuning, taken, steps)
-        answers = np.concatenate(
-            [tuning.answers(fold.X) for fold, tuning in zip(self.folds, self.tunings, strict=True)]
-        )
-        self.tests.append(
-            CandidateTest(steps, *scorer(answers), scorer.some(answers).astype(np.float32))
-        )
-
-    def smoothed(self) -> Array:
-        """Scores of the tests, each with half its neighbours: a lucky test is not a good model."""
-        scores = np.array([test.score for test in self.tests])
-        total, weight = scores.copy(), np.ones(len(scores))
-        for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
-            total[here] += 0.5 * scores[there]
-            weight[here] += 0.5
-        return np.asarray(total / weight)
-
-    def best(self, at_least: float = -np.inf) -> tuple[float, CandidateTest]:
-        """The best test and its smoothed score, of those no worse than the level as annealed.
-
-        And no worse than ``at_least``; without any such test the score is -inf.
-        """
-        smoothed = self.smoothed()
-        bar = max(at_least, self.tests[0].score)
-        good = [k for k, test in enumerate(self.tests) if test.score >= bar]
-        if not good:
-            return -np.inf, self.tests[0]
-        k = max(good, key=smoothed.item)
-        return float(smoothed[k]), self.tests[k]
-
-    @property
-    def still_better(self) -> bool:
-        """Whether one of the last two tests was the best."""
-        return self.best()[1].steps >= self.tests[-1].steps // 2
-
-    def candidate(self, at_least: float = -np.inf) -> Candidate:
-        """For the record."""
-        test = self.best(at_least)[1]
-        return Candidate(self.K, *self.fits, test.steps, test.score, test.accuracy, test.log_loss)
-
-
 @dataclass(frozen=True, eq=False)
 class Selection:
     """The outcome, and everything that was tried.
 
-    ``annealer`` is the one ``level`` comes from: that of all rows, or one that was tested.
-    ``tuning`` can go on; it is None where ``level`` as annealed did best, to be read at its own
-    temperature times ``tempering``. ``calibration`` is a power of the posterior.
+    ``annealer`` is the one the voters come from: that of all rows, or one that was tested.
+    ``tunings`` of the voters can go on. A level that answers alone and as it was annealed is
+    ``plain`` instead, to be read at its own temperature times ``tempering``. ``calibration`` is a
+    power of the posterior; ``chosen`` says how well all this does on rows held out.
     """
 
     annealer: Annealer
-    level: Level
-    tuning: Tuning | None
+    tunings: list[Tuning]
+    shares: Array
+    plain: Level | None
     tempering: float
     calibration: float
     chosen: Candidate
+    voters: tuple[Voter, ...]
     candidates: tuple[Candidate, ...]
     level_scores: list[float]
 
+    @property
+    def most_codevectors(self) -> int:
+        """Codevectors of the coldest level that was tried."""
+        return max(candidate.n_codevectors for candidate in self.candidates)
 
-def sizes(path: AnnealingPath) -> list[int]:
+    @property
+    def share_of_coldest(self) -> float:
+        """How much of the answer is the coldest level's."""
+        most = self.most_codevectors
+        return sum(voter.share for voter in self.voters if voter.n_codevectors == most)
+
+
+def sizes(path: AnnealingPath, growth: float = GROWTH) -> list[int]:
     """Numbers of codevectors worth trying, from the first level's to the last's."""
     found, last = [path[0].n_codevectors], path[-1].n_codevectors
     while found[-1] < last:
-        found.append(min(max(round(found[-1] * GROWTH), found[-1] + 1), last))
+        found.append(min(max(round(found[-1] * growth), found[-1] + 1), last))
     return found
 
 
@@ -335,11 +253,12 @@ def select(
     rng: np.random.Generator,
     *,
     last: bool,
+    vote: bool,
     method: type[Tuning] | None,
     fits: tuple[Fits, ...],
     score: Score | None,
 ) -> Selection | None:
-    """Choose a level of the annealed path and fine-tune it; None if no row can be held out.
+    """Choose levels of the annealed path and fine-tune them; None if no row can be held out.
 
     Parameters
     ----------
@@ -351,6 +270,8 @@ def select(
     rng : Generator
     last : bool
         Take the coldest level rather than choose one.
+    vote : bool
+        Let several levels answer together rather than the best alone.
     method : subclass of Tuning or None
         How to fine-tune; None for not at all.
     fits : tuple of Fits
@@ -370,30 +291,28 @@ def select(
         again.anneal(labelled.X, labelled.classes, weights, rng)
         if not again.path():  # without the rows held out all others are alike
             continue
-        tunable = TunablePath(again, again.path(), labelled, emphasis, learn, rng, method)
+        tunable = TunablePath(again, again.path(), labelled, learn, rng, method)
         folds.append(HeldOutFold(tunable, np.ascontiguousarray(labelled.X[test])))
         tested.append(test)
     if not folds:
         return None
     rows = np.concatenate(tested)
     scorer = Scorer(labelled.classes[rows], emphasis[rows], score)
-    tried = sizes(path)[-1:] if last else sizes(path)
-    runs = [CandidateRun(K, each, folds) for K in tried for each in fits]
+    K_tried = sizes(path)[-1:] if last else sizes(path)
+    runs = [CandidateRun(K, each, folds) for K in K_tried for each in fits]
     run_candidates(runs, scorer, fine_tuned=method is not None, rows=len(labelled.X))
-    # No fine-tuning that does worse than the best of all levels as annealed.
-    annealed = max(run.tests[0].score for run in runs)
-    winner = max(runs, key=lambda run: run.best(annealed)[0])
-    chosen = winner.candidate(annealed)
+    few = scorer.on(scorer.few(len(labelled.log_prior)))
+    scores = [np.array([test.score for test in run.tests]) for run in runs]
+    chosen, shares = choose(runs, few, slice(None), scores, vote=vote)
     everything = (
         np.arange(len(labelled.X)) if labelled.weights is None else np.flatnonzero(labelled.weights)
     )
-    tested_models = [Repeat(fold.tunable, winner.K, winner.fits, chosen.steps) for fold in folds]
+    tested_models = [Repeat(fold.tunable, chosen, shares) for fold in folds]
     learnt = np.mean([len(fold.tunable.shuffled.rows) for fold in folds])
-    longer = round(chosen.steps * len(everything) / learnt)
 
     def on_all_rows(source: Annealer) -> Repeat:
-        tunable = TunablePath(source, source.path(), labelled, emphasis, everything, rng, method)
-        return Repeat(tunable, winner.K, winner.fits, longer)
+        tunable = TunablePath(source, source.path(), labelled, everything, rng, method)
+        return Repeat(tunable, chosen, shares, float(len(everything) / learnt))
 
     final = on_all_rows(annealer)
     if falls_behind(final, tested_models, rng):
@@ -402,16 +321,101 @@ def select(
         final = on_all_rows(best.tunable.annealer)
         if falls_behind(final, tested_models, rng):
             final = best
+    elif vote and len(folds) == PARTS:
+        chosen, final = with_tested(chosen, final, tested_models)
+        shares = final.shares
+    plain, tempering = None, 1.0
+    if len(chosen) == 1 and chosen[0].test.steps == 0:
+        plain = final.tunable.level(chosen[0].run.K)
+        tempering = final.tunings[0].start.level.temperature / plain.temperature
+    mean = mean_answer([each.test.answers for each in chosen], shares, 1.0)
+    score_, accuracy, log_loss = estimate(runs, few, vote=vote)
+    candidates = [  # an annealing without some rows may end with fewer codevectors
+        replace(each.candidate, n_codevectors=tuning.start.level.n_codevectors)
+        for each, tuning in zip(chosen, final.tunings, strict=True)
+    ]
     return Selection(
         annealer=final.tunable.annealer,
-        level=final.level,
-        tuning=final.tuning,
-        tempering=final.tempering,
-        calibration=scorer.calibration(winner.best(annealed)[1].answers),
-        chosen=chosen,
-        candidates=tuple(chosen if run is winner else run.candidate() for run in runs),
+        tunings=final.tunings if plain is None else [],
+        shares=shares if plain is None else np.empty(0),
+        plain=plain,
+        tempering=float(tempering),
+        calibration=few.calibration(mean),
+        chosen=Candidate(
+            n_codevectors=sum(each.n_codevectors for each in candidates),
+            temperatures=any(each.temperatures for each in candidates),
+            relevances=any(each.relevances for each in candidates),
+            steps=max(each.steps for each in candidates),
+            score=score_,
+            accuracy=accuracy,
+            log_loss=log_loss,
+        ),
+        voters=tuple(
+            Voter(**vars(each), share=share)
+            for each, share in zip(candidates, shares.tolist(), strict=True)
+        ),
+        candidates=tuple(Chosen(run, *run.best()).candidate for run in runs),
         level_scores=[_level_score(level, folds, scorer) for level in final.tunable.path],
     )
+
+
+def choose(
+    runs: list[CandidateRun],
+    judge: Scorer,
+    rows: NDArray[Any] | slice,
+    scores: list[Array],
+    *,
+    vote: bool,
+) -> tuple[list[Chosen], Array]:
+    """Those who answer, by falling share, and their shares.
+
+    Alone: the best score, no fine-tuning that does worse than the best of all levels as annealed.
+    Together: every candidate at its best, a level as annealed once, with the shares that make
+    rows most likely; by a score of the user's only if that is no worse than alone. ``scores`` of
+    all tests, and the ``judge``, are by some ``rows`` of the tests.
+    """
+    annealed = max(each[0] for each in scores)
+    best = [Chosen(run, *run.best(annealed, s)) for run, s in zip(runs, scores, strict=True)]
+    alone = max(best, key=lambda each: each.score)
+    if not vote:
+        return [alone], np.ones(1)
+    best = [Chosen(run, *run.best_by_default()) for run in runs]
+    if judge.score is None:
+        best = [Chosen(run, *run.best(-np.inf, s)) for run, s in zip(runs, scores, strict=True)]
+    once = {(each.run.K, each.test.steps and each.run.fits): each for each in best}
+    different = list(once.values())
+    own = [own_class(each.test.answers[rows], judge.classes) for each in different]
+    voters, shares = fit_shares(np.column_stack(own), judge.emphasis)
+    chosen = [different[k] for k in voters.tolist()]
+    if judge.score is not None:
+        together = mean_answer([each.test.answers[rows] for each in chosen], shares, 1.0)
+        if judge(together)[0] < judge(alone.test.answers[rows].astype(float))[0]:
+            return [alone], np.ones(1)
+    return chosen, shares
+
+
+def estimate(runs: list[CandidateRun], scorer: Scorer, *, vote: bool) -> tuple[float, float, float]:
+    """Score, accuracy and log loss to expect of new rows.
+
+    The best of many is partly the luckiest, so no row may judge what it has helped to choose: rows
+    are dealt into groups, and each group is answered by whom the others choose and calibrate.
+    """
+    n = len(scorer.classes)
+    group = np.empty(n, dtype=np.int64)
+    group[np.argsort(scorer.classes, kind="stable")] = np.arange(n) % GROUPS
+    parts = [(group == g, group != g) for g in range(min(GROUPS, n))]
+    answers = np.array(runs[0].tests[0].answers, dtype=float)  # of a single row, for want of others
+    scores = [
+        scorer.on_parts([test.answers for test in run.tests], [others for _, others in parts])
+        for run in runs
+    ]
+    for g, (here, others) in enumerate(parts if n > 1 else []):
+        judge = scorer.on(others)
+        chosen, shares = choose(runs, judge, others, [each[g] for each in scores], vote=vote)
+        replies = [each.test.answers for each in chosen]
+        power = judge.calibration(mean_answer([reply[others] for reply in replies], shares, 1.0))
+        answers[here] = mean_answer([reply[here] for reply in replies], shares, power)
+    return scorer(answers)
 
 
 def _mean_gain(model: Repeat) -> float:
@@ -445,7 +449,7 @@ def run_candidates(
         for run in running:
             run.go_on(steps, scorer)
         if steps in SURVIVORS:
-            running.sort(key=lambda run: -run.best()[0])
+            running.sort(key=lambda run: -run.best_by_default()[0])
             running = running[: SURVIVORS[steps]]
         if steps >= max(SURVIVORS):  # alone: on while it gets better
             running = [one for one in running if one.still_better]

@@ -218,7 +218,7 @@ class SoftTuning(Tuning):
         share = np.exp(logs - np.repeat(np.maximum.reduceat(logs, first), sizes))
         weights = share / np.repeat(np.add.reduceat(share, first), sizes)
         level = replace(old, codevectors=mu, weights=weights, temperature=T)
-        return TunedModel(level, bias, sharpness, relevances, self.start.calibration)
+        return TunedModel(level, bias, sharpness, relevances)
 
 
 class WinnerTuning(Tuning):

@@ -32,15 +32,13 @@ class TunedModel:
     """A level that has been fine-tuned: p(c|x) ~ sum_{i in c} exp(b_i - d_lambda(x, mu_i)/T_i).
 
     ``level`` holds the codevectors, their weights within each class, and T; T_i = T/sharpness_i;
-    ``relevances`` have mean one. The posterior is raised to the power ``calibration``, which
-    changes no decision.
+    ``relevances`` have mean one.
     """
 
     level: Level
     bias: Vector
     sharpness: Vector | None = None
     relevances: Vector | None = None
-    calibration: float = 1.0
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -58,8 +56,7 @@ class TunedModel:
             X, level.codevectors, self.bias, level.temperature, level.classes, classes,
             self.sharpness, self.relevances,
         )  # fmt: skip
-        # Rounding may leave a sure class at 1 + 4e-16, which metrics refuse.
-        return np.minimum(calibrated(posterior, self.calibration), 1.0)
+        return posterior
 
 
 def calibrated(posterior: Array, power: float) -> Array:

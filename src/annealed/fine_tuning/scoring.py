@@ -15,7 +15,7 @@ from annealed.divergences import Array
 from annealed.fine_tuning.model import Classes
 from annealed.stored import Count, Positive
 
-# Numbers of a test's answers that are kept to calibrate by.
+# Numbers of a test's answers that are kept to calibrate and vote by.
 CALIBRATED_NUMBERS = 100_000
 
 Score = Callable[[Array, Classes], float]
@@ -48,8 +48,13 @@ class Candidate:
 
 def right_and_loss(answers: Array, classes: Classes) -> tuple[NDArray[np.bool_], Array]:
     """Whether each row's likeliest class is its own, and its log loss."""
-    own = answers[np.arange(len(answers)), classes]
-    return answers.argmax(axis=1) == classes, -np.log(np.maximum(own, 1e-9))
+    return answers.argmax(axis=1) == classes, -np.log(own_class(answers, classes))
+
+
+def own_class(answers: NDArray[Any], classes: Classes) -> Array:
+    """Probability each row's own class is given, never quite 0 nor, by rounding, above 1."""
+    own = answers[np.arange(len(answers)), classes].astype(float)
+    return np.asarray(np.clip(own, 1e-9, 1.0))
 
 
 def per_row(answers: Array, classes: Classes) -> Array:
@@ -79,26 +84,35 @@ class Scorer:
         # Many scores know few values: among equals the surer model.
         return self.score(answers, self.classes) - 1e-6 * loss, accuracy, loss
 
-    def some(self, answers: Array) -> Array:
-        """Answers on every so many rows, enough to calibrate by."""
-        return answers[:: self._every(answers.shape[1])]
+    def few(self, columns: int) -> slice:
+        """Every so many rows, enough to calibrate and vote by, answers having so many columns."""
+        return slice(None, None, max(len(self.classes) * columns // CALIBRATED_NUMBERS, 1))
 
-    def _every(self, columns: int) -> int:
-        return max(len(self.classes) * columns // CALIBRATED_NUMBERS, 1)
+    def on(self, rows: slice | NDArray[np.bool_]) -> Scorer:
+        """The same on some of the rows."""
+        return Scorer(self.classes[rows], self.emphasis[rows], self.score)
 
-    def calibration(self, some: NDArray[Any]) -> float:
-        """The power of the posterior with the least log loss, given `some` of the answers.
+    def on_parts(self, tests: list[NDArray[Any]], parts: list[NDArray[np.bool_]]) -> Array:
+        """Scores by parts of the rows: one row of the array for each part, one column a test."""
+        if self.score is None:
+            gains = np.array([per_row(answers, self.classes) for answers in tests])
+            weights = np.array(parts) * self.emphasis
+            return np.asarray(weights @ gains.T / weights.sum(axis=1, keepdims=True))
+        judges = [(self.on(rows), rows) for rows in parts]
+        return np.array([[judge(test[rows])[0] for test in tests] for judge, rows in judges])
+
+    def calibration(self, answers: NDArray[Any]) -> float:
+        """The power of the posterior with the least log loss.
 
         As in Platt's calibration a row counts as its own class but for a share 1/(n + 2) of doubt:
         n rows that were all right do not make a model infallible.
         """
-        every = self._every(some.shape[1])
-        classes, emphasis = self.classes[::every], self.emphasis[::every]
-        doubt = 1 / (len(some) + 2)
-        target = np.full(some.shape, doubt / some.shape[1])
-        target[np.arange(len(some)), classes] += 1 - doubt
-        target *= emphasis[:, None]
-        log_p = np.log(np.maximum(some.astype(float), 1e-30))
+        n, columns = answers.shape
+        doubt = 1 / (n + 2)
+        target = np.full((n, columns), doubt / columns)
+        target[np.arange(n), self.classes] += 1 - doubt
+        target *= self.emphasis[:, None]
+        log_p = np.log(np.maximum(answers.astype(float), 1e-30))
 
         def loss(exponent: float) -> float:
             logit = np.exp(exponent) * log_p

@@ -20,8 +20,9 @@ from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array
 from annealed.fine_tuning.held_out import Selection, sizes
 from annealed.fine_tuning.methods import TUNINGS, SoftTuning, Tuning
-from annealed.fine_tuning.model import Fits, TunedModel, as_annealed
+from annealed.fine_tuning.model import Fits, as_annealed
 from annealed.fine_tuning.scoring import Candidate, Score, Scorer
+from annealed.fine_tuning.vote import Vote, Voter, check_shares
 from annealed.path import Level
 from annealed.stored import Classes, Count, Positive, State, Vector, among, require
 
@@ -34,6 +35,8 @@ LAP = 100
 RECENT = 300
 CUT_AT = 600
 SURVIVORS = 8
+# Levels that take part stand this factor apart in their number of codevectors.
+GROWTH = 1.6
 # Samples before the first race of an annealing that is still under way; each next one waits until
 # twice as many have come.
 EARLIEST = 500
@@ -137,8 +140,8 @@ class Race:
             Candidate(runner.start.level.n_codevectors, *runner.fits, runner.steps, *scored)
             for runner, scored in zip(self.runners, scores, strict=True)
         )
-        scorer = self._scorer(start, score)
-        return best, candidates, scorer.calibration(scorer.some(self._replies(best, start)))
+        power = self._scorer(start, score).calibration(self._replies(best, start))
+        return best, candidates, power
 
     def _replies(self, k: int, start: int) -> Array:
         return np.concatenate(self.answers[k])[start:].astype(float)
@@ -172,6 +175,10 @@ class TuningOptions:
 class StreamTuner:
     """Fine-tuning in a stream: the best of the last race, and the next race.
 
+    After `fit` there may be several that answer together: those that were fine-tuned learn the
+    samples to come, the shares stay, until drift calls for a race. The one with the largest share
+    takes part.
+
     Parameters
     ----------
     options : TuningOptions
@@ -183,18 +190,23 @@ class StreamTuner:
     since: Count = 0  # samples since the annealing began
     due: Positive = EARLIEST
     factor: Vector = field(default_factory=lambda: np.empty(0))  # how much a class's sample counts
-    tuning: Tuning | None = None
+    tunings: list[Tuning] = field(default_factory=list)  # by falling share
+    shares: Vector = field(default_factory=lambda: np.empty(0))
     # Power of the posterior; and, where a plain level tracks, its T to predict at over T.
     calibration: float = 1.0
     tempering: float = 1.0
     candidates: tuple[Candidate, ...] = ()
     chosen: Candidate | None = None
+    voters: tuple[Voter, ...] = ()
 
     @classmethod
     def check_stored(cls, state: State) -> None:
-        """Whatever is fine-tuned is of the classes that it weighs."""
-        for tuning in _tunings(state["race"], state["tuning"]):
+        """Whatever is fine-tuned is of the classes that it weighs, and has a share."""
+        race, tunings = state["race"], state["tunings"]
+        for tuning in (*([] if race is None else race.runners), *tunings):
             require(tuning.n_classes == len(state["factor"]), "a fine-tuning is of other classes")
+        require(len(tunings) == len(state["shares"]), "a vote has shares of other voters")
+        check_shares(state["shares"])
 
     @classmethod
     def from_selection(
@@ -202,29 +214,38 @@ class StreamTuner:
     ) -> StreamTuner:
         """A tuner whose choice was made elsewhere."""
         tuner = cls(options)
-        tuner._set(selection.tuning, selection.calibration, selection.tempering)
+        tuner.tunings, tuner.shares = selection.tunings, selection.shares
+        tuner.calibration, tuner.tempering = selection.calibration, selection.tempering
         tuner.candidates, tuner.chosen = selection.candidates, selection.chosen
+        tuner.voters = selection.voters
         tuner.ladders, tuner.factor = annealer.ladders, class_factors(annealer, log_prior)
         return tuner
-
-    def _set(self, tuning: Tuning | None, calibration: float = 1.0, tempering: float = 1.0) -> None:
-        self.tuning, self.calibration, self.tempering = tuning, calibration, tempering
-        self.candidates, self.chosen = (), None
 
     def copy(self) -> StreamTuner:
         """A twin that can go on by itself."""
         twin = object.__new__(StreamTuner)
         twin.__dict__.update(self.__dict__)
-        twin.tuning = None if self.tuning is None else self.tuning.copy()
+        twin.tunings = [tuning.copy() for tuning in self.tunings]
         twin.race = None if self.race is None else self.race.copy()
         return twin
+
+    @property
+    def follows(self) -> bool:
+        """Whether what answers learns the samples to come: levels as annealed that vote do not."""
+        return len(self.tunings) < 2 or any(tuning.rate for tuning in self.tunings)
+
+    def leave_to_first(self, temperature: float) -> None:
+        """Let the voter with the largest share answer alone, a level of this T that is tracked."""
+        self.tempering = self.tunings[0].start.level.temperature / temperature
+        self.tunings, self.shares = [], np.empty(0)
+        self.voters = tuple(replace(voter, share=1.0) for voter in self.voters[:1])
 
     # -- races ---------------------------------------------------------------------------------
 
     @property
-    def tunings(self) -> list[Tuning]:
+    def all_tunings(self) -> list[Tuning]:
         """Everything that is being fine-tuned."""
-        return _tunings(self.race, self.tuning)
+        return [*([] if self.race is None else self.race.runners), *self.tunings]
 
     @property
     def racing(self) -> bool:
@@ -259,16 +280,17 @@ class StreamTuner:
         path, runners = annealer.path(), []
         if not path:
             return
-        best_so_far = self.tuning
+        best_so_far = self.tunings[0] if self.tunings else None
         if self.race is not None and self.race.leader is not None:
             best_so_far = self.race.runners[self.race.leader]
         leads = best_so_far is not None and best_so_far.rate > 0
         if best_so_far is not None and leads:
             runners.append(best_so_far)
-            self.tuning = None  # it is in the race now
+            self.tunings, self.shares = [], np.empty(0)  # it is in the race now
         divergence, geometry, n = annealer.divergence, annealer.geometry(), len(log_prior)
         method = None if self.options.method is None else TUNINGS[self.options.method]
-        for K in sizes(path)[-1:] if self.options.last else sizes(path):
+        tried = sizes(path, GROWTH)
+        for K in tried[-1:] if self.options.last else tried:
             start = as_annealed(path.codebook(K), log_prior)
             runners.append(SoftTuning(divergence, start, n, geometry, Fits(), 0))
             if method is not None:
@@ -279,7 +301,7 @@ class StreamTuner:
         self.factor = class_factors(annealer, log_prior)
         self.race = Race(runners, length, may_not_win=leads and final)
         self.race.leader = 0 if leads else None
-        self.candidates, self.chosen = (), None  # until it is over
+        self.candidates, self.chosen, self.voters = (), None, ()  # until it is over
 
     def restart_after_drift(self, annealer: Annealer, log_prior: Array) -> None:
         """The stream has changed: race again from the levels known, before they are reheated."""
@@ -305,14 +327,14 @@ class StreamTuner:
         A level that won as it was annealed is returned, to be tracked.
         """
         self.since += len(X) if weights is None else int(np.count_nonzero(weights))
-        if self.race is None and self.tuning is None:
+        if self.race is None and not self.tunings:
             return None
         counted = self.factor[classes]
         if weights is not None:
             counted = counted * weights
         if self.race is None:
-            assert self.tuning is not None
-            self.tuning.learn(X, None, classes, counted, 0, len(X))
+            for tuning in self.tunings:
+                tuning.learn(X, None, classes, counted, 0, len(X))
             return None
         before = self.race.seen
         self.race.run(X, classes, counted)
@@ -327,21 +349,20 @@ class StreamTuner:
         winner = self.race.runners[best]
         plain = not winner.rate and finished
         self.race = None
-        self._set(None if plain else winner, calibration)
+        self.tunings, self.shares = ([], np.empty(0)) if plain else ([winner], np.ones(1))
+        self.calibration, self.tempering = calibration, 1.0
         self.candidates, self.chosen = candidates, candidates[best]
+        self.voters = (Voter(**vars(self.chosen), share=1.0),)
         return winner.start.level if plain else None
 
-    def model(self) -> TunedModel | None:
+    def model(self) -> Vote | None:
         """The model that answers; None where that is the annealer's."""
         if self.race is not None and self.race.leader is not None:
-            return self.race.runners[self.race.leader].model()
-        if self.tuning is None:
+            return Vote.of_one(self.race.runners[self.race.leader].model())
+        if not self.tunings:
             return None
-        return replace(self.tuning.model(), calibration=self.calibration)
-
-
-def _tunings(race: Race | None, tuning: Tuning | None) -> list[Tuning]:
-    return [*([] if race is None else race.runners), *([] if tuning is None else [tuning])]
+        voters = tuple(tuning.model() for tuning in self.tunings)
+        return Vote(voters, self.shares, self.calibration)
 
 
 def class_factors(annealer: Annealer, log_prior: Array) -> Array:

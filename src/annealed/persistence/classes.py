@@ -21,6 +21,8 @@ from annealed.fine_tuning.methods import GeneralizedTuning, SoftTuning, WinnerTu
 from annealed.fine_tuning.model import Fits, TunedModel
 from annealed.fine_tuning.scoring import Candidate
 from annealed.fine_tuning.stream_race import Race, StreamTuner, TuningOptions
+from annealed.fine_tuning.units import Units
+from annealed.fine_tuning.vote import Vote, Voter
 from annealed.path import Level, Split
 from annealed.persistence.schema import EstimatorSchema, PlainSchema, Schema
 from annealed.tables.model import TabularModel
@@ -48,6 +50,9 @@ PARTS = _named(
     Schema(PlausibleNumbers),
     Schema(Candidate),
     Schema(TunedModel),
+    Schema(Units),
+    Schema(Vote),
+    Schema(Voter),
     Schema(Fits),
     Schema(Geometry),
     Schema(SoftTuning),

@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from annealed.path import AnnealingPath
+from annealed.views.lineage import leading_voter
 
 
 def require_fitted(estimator: Any, attribute: str = "path_") -> None:
@@ -29,11 +30,15 @@ def require_levels(path: AnnealingPath) -> None:
 
 
 def about_model_in_use(estimator: Any) -> dict[str, Any]:
-    """What ``from_path`` of a display is told about the model of a fitted estimator."""
+    """What ``from_path`` of a display is told about the model of a fitted estimator.
+
+    A path is cut in one place: of several levels that vote, that of the largest share.
+    """
+    shown = leading_voter(estimator)
     return {
         "class_names": getattr(estimator, "classes_", None),
-        "current": (estimator.temperature_, len(estimator.codevectors_)),
-        "nodes": estimator.nodes_,
+        "current": (estimator.temperature_, len(estimator.codevectors_[shown])),
+        "nodes": estimator.nodes_[shown],
         "clusters": joined_clusters(estimator),
     }
 

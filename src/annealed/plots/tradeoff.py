@@ -22,7 +22,7 @@ from annealed.plots.canvas import (
     text_size,
     write_labels,
 )
-from annealed.plots.checks import require_fitted, require_levels
+from annealed.plots.checks import about_model_in_use, require_fitted, require_levels
 from annealed.views.colours import INK, PALETTE, SHARED
 from annealed.views.lineage import in_use
 
@@ -155,7 +155,7 @@ class TradeoffDisplay:
             score_name=name,
             against=against,
             persistence=persistence,
-            current=(estimator.temperature_, len(estimator.codevectors_)),
+            current=about_model_in_use(estimator)["current"],
             axes=axes,
         )
 

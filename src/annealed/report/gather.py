@@ -176,6 +176,11 @@ def _show_chosen(inputs: PageInputs, plane: Plane, use: ModelInUse) -> Chosen:
             undone = level.n_codevectors - K
             words += f", with {undone} of its splits undone" if undone > 0 else ""
         words += "; its codevectors, where they ended up, are the crosses on the map."
+    if use.voters > 1:
+        words = (
+            f"The model in use is a vote of {use.voters} levels; shown is the one with the largest "
+            f"share, {use.share:.0%}. {words}"
+        )
     return Chosen(k, K, words, moved[:, 0].tolist(), moved[:, 1].tolist())
 
 

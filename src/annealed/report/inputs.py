@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealed.divergences import Array, BregmanDivergence, get_divergence
+from annealed.views.lineage import leading_voter
 from annealed.views.names import name_classes, name_features
 
 if TYPE_CHECKING:
@@ -30,12 +31,15 @@ class PersistenceLike(Protocol):
 class ModelInUse:
     """The model in use: its temperature (0 after a polish), codevectors and places in the tree.
 
-    ``nodes`` is None where a model does not say which places these are.
+    ``nodes`` is None where a model does not say which places these are. Of several levels that vote
+    it is the one with the largest share.
     """
 
     temperature: float
     codevectors: Array
     nodes: list[int] | None
+    voters: int = 1
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,11 +251,14 @@ def _find_use(model: Any, path: AnnealingPath, n_codevectors: int | None) -> Mod
         return ModelInUse(level.temperature, level.codevectors, level.nodes.tolist())
     if model is path:
         return None
-    nodes = getattr(model, "nodes_", None)
+    nodes, shown = getattr(model, "nodes_", None), leading_voter(model)
+    voters = getattr(model, "voters_", ())
     return ModelInUse(
         float(model.temperature_),
-        np.asarray(model.codevectors_),
-        None if nodes is None else np.asarray(nodes).tolist(),
+        np.asarray(model.codevectors_)[shown],
+        None if nodes is None else np.asarray(nodes)[shown].tolist(),
+        max(len(voters), 1),
+        voters[0].share if voters else 1.0,
     )
 
 

@@ -166,3 +166,12 @@ def in_use(path: AnnealingPath, current: tuple[float, int] | None) -> tuple[floa
     K = current[1]
     reachable = 0 <= K - len(np.unique(path[0].classes)) <= len(path.ordered_splits)
     return (path.codebook(K) if reachable else path[-1]).temperature, K
+
+
+def leading_voter(estimator: Any) -> slice:
+    """Which of its codevectors a path is to show where several levels vote: the largest share's.
+
+    A path can be cut in one place only. Where one level answers, they are all of them.
+    """
+    voters = getattr(estimator, "codevector_voters_", None)
+    return slice(None) if voters is None else slice(int(np.count_nonzero(np.equal(voters, 0))))

@@ -1,0 +1,136 @@
+"""In which units features are compared: as they are given, standardised, or squashed.
+
+Squared distances add features up as they come: one in other units, a million times as large, is all
+they see, and one with a few values far out sees nothing but those. Where features look like that,
+rows decide: each is told by its nearest neighbours among the others in which class it is, in the
+units given and in others. Other units are taken only if they do better by more than chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.divergences import Array
+from annealed.fine_tuning.model import Classes
+from annealed.fine_tuning.scoring import per_row
+from annealed.stored import Rule, State, Vector, among, one_length, require
+
+GIVEN, STANDARDISED, SQUASHED = "given", "standardised", "squashed"
+# Features are taken to be in units of their own beyond this ratio of their spreads, and to have
+# heavy tails where their standard deviation is so many times that of a Gaussian with as wide a
+# middle half.
+UNLIKE_SPREADS = 10.0
+HEAVY_TAILS = 5.0
+MIDDLE_HALF = 1.349  # of a Gaussian, in standard deviations
+# Rows that decide, neighbours asked, and standard errors by which other units must be better.
+DECIDING_ROWS = 1000
+NEIGHBOURS = 7
+STANDARD_ERRORS = 3.0
+
+_positive = Rule(lambda v: bool((v > 0).all()), "that is positive")
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """How rows are taken to the units they are compared in: z = (x - centre)/scale, then squashed.
+
+    Squashing is asinh: linear in the middle, a logarithm far out, and everything comes back.
+    """
+
+    name: Annotated[str, among(STANDARDISED, SQUASHED)]
+    centre: Vector
+    scale: Annotated[Vector, _positive]
+    spread: Annotated[Vector, _positive]  # of what is squashed, which is divided by it
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Every feature has a centre and a scale."""
+        one_length("units", state["centre"], state["scale"], state["spread"])
+        values = np.concatenate([state["centre"], state["scale"], state["spread"]])
+        require(np.isfinite(values).all(), "units are not finite")
+
+    def to(self, X: NDArray[Any]) -> Array:
+        """Rows in these units."""
+        Z = (X - self.centre) / self.scale
+        return np.asarray(np.arcsinh(Z) / self.spread if self.name == SQUASHED else Z)
+
+    def back(self, Z: Array) -> Array:
+        """Rows in the units given."""
+        if self.name == SQUASHED:
+            Z = np.sinh(Z * self.spread)
+        return np.asarray(Z * self.scale + self.centre)
+
+    def log_slope(self, X: NDArray[Any]) -> Array:
+        """log |dz/dx| of every row: what a density in the units given has more."""
+        slope = np.full(len(X), -float(np.log(self.scale).sum()))
+        if self.name == SQUASHED:
+            Z = (X - self.centre) / self.scale
+            slope -= np.log(self.spread).sum() + 0.5 * np.log1p(Z**2).sum(axis=1)
+        return slope
+
+
+def choose_units(
+    X: NDArray[Any], classes: Classes, weights: Array | None, rng: np.random.Generator
+) -> Units | None:
+    """Units in which rows are best told apart by their neighbours; None for those given.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+    classes : array of int of shape (n_rows,)
+    weights : array of shape (n_rows,) or None
+    rng : Generator
+        Decides which rows are asked, if there are many.
+    """
+    rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
+    tried = _others(X[rows])
+    if not tried:
+        return None
+    some = rng.permutation(rows)[:DECIDING_ROWS]
+    known = classes[some]
+    if len(some) <= NEIGHBOURS or len(np.unique(known)) < 2:
+        return None
+    best: Units | None = None
+    before = _told_by_neighbours(np.asarray(X[some], dtype=float), known)
+    for units in tried:
+        gain = (after := _told_by_neighbours(units.to(X[some]), known)) - before
+        if gain.mean() > STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)):
+            best, before = units, after
+    return best
+
+
+def _others(X: NDArray[Any]) -> list[Units]:
+    """Units worth a try: none where features are of one spread and have no heavy tails."""
+    with np.errstate(all="ignore"):
+        centre, spread = X.mean(axis=0, dtype=float), X.std(axis=0, dtype=float)
+    alive = spread > 0
+    if not alive.any() or not np.isfinite(spread).all():
+        return []
+    low, median, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+    middle = (high - low) / MIDDLE_HALF
+    found = []
+    if spread[alive].max() > UNLIKE_SPREADS * spread[alive].min():
+        scale = np.where(alive, spread, 1.0)
+        found.append(Units(STANDARDISED, centre, scale, np.ones(len(scale))))
+    with_middle = middle > 1e-12 * spread
+    if (spread > HEAVY_TAILS * middle)[with_middle].any():
+        scale = np.where(with_middle, middle, np.where(alive, spread, 1.0))
+        squashed = np.arcsinh((X - median) / scale).std(axis=0)
+        spread = np.where(squashed > 0, squashed, 1.0)
+        found.append(Units(SQUASHED, median, scale, spread))
+    return found
+
+
+def _told_by_neighbours(Z: Array, classes: Classes) -> Array:
+    """What each row adds to the default score if its nearest neighbours, not itself, answer."""
+    squares = (Z**2).sum(axis=1)
+    distance = squares[:, None] + squares - 2 * Z @ Z.T
+    np.fill_diagonal(distance, np.inf)
+    nearest = np.argpartition(distance, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
+    share = np.bincount(classes) / len(classes)
+    votes = (classes[nearest][:, :, None] == np.arange(len(share))).sum(axis=1)
+    return per_row((votes + share) / (NEIGHBOURS + 1), classes)
