@@ -29,7 +29,7 @@ def answer_of(estimator: Any) -> dict[str, Any]:
         joined in (one more than the last for those in none). Of a classifier "voters", the voter of
         each codevector; "shares" of the voters; "relevances" in a row for each; "calibration", the
         power that probabilities of classes are raised to; and, where features are compared in other
-        units, "centre" and "scale" of z = (x - centre)/scale, and if so "spread" of asinh(z)/spread.
+        units, "centre" and "scale" of z = (x - centre)/scale, and maybe "spread": asinh(z)/spread.
     """
     if isinstance(estimator, TabularModel):  # in the coordinates that its preprocessing gives
         return answer_of(estimator.estimator_)
