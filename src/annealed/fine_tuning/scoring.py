@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 from annealed.divergences import Array
 from annealed.fine_tuning.model import Classes
@@ -114,8 +113,12 @@ class Scorer:
         target *= self.emphasis[:, None]
         log_p = np.log(np.maximum(answers.astype(float), 1e-30))
 
+        log_p -= log_p.max(axis=1, keepdims=True)  # whatever the power, nothing overflows
+        wanted = float((target * log_p).sum())
+
         def loss(exponent: float) -> float:
-            logit = np.exp(exponent) * log_p
-            return float((target * (logsumexp(logit, axis=1, keepdims=True) - logit)).sum())
+            power = np.exp(exponent)
+            total = np.log(np.exp(power * log_p).sum(axis=1))
+            return float(self.emphasis @ total - power * wanted)
 
         return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 1.0), method="bounded").x))
