@@ -12,6 +12,7 @@ NAMES = (
     "baselines",
     "scaling",
     "clusters",
+    "wide",
     "shapes",
     "quality",
     "honesty",

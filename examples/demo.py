@@ -49,8 +49,8 @@ def main() -> None:
     print("   All wines start as one group (K = 1). As the temperature T falls, groups split:\n")
     clustering = ODAClustering(random_state=0, callbacks=[print_level]).fit(X)
 
-    print(f"\n   Borders between groups that chance would not draw: K = {clustering.n_clusters_}.")
-    print("   Here are the groups beside the cultivars, which it has never seen:\n")
+    print(f"\n   {clustering.n_clusters_} groups stand out from what data without any would show.")
+    print("   Here they are beside the cultivars, which it has never seen:\n")
     print_groups(clustering.labels_, wine.target, names)
 
     print("\n2. Classification. Now two thirds of the wines come with their cultivar; the others")
