@@ -55,11 +55,11 @@ def models():
         "classifier-race": ODAClassifier(fine_tune=None, **STEEP | {"K_max": 2})
         .partial_fit(X[:300], y[:300]),
         "classifier-won": ODAClassifier(level="last", **STEEP).partial_fit(X, named),
-        "classifier-fitted": ODAClassifier(divergence="i_divergence", **STEEP)
+        "classifier-fitted": ODAClassifier(level="vote", divergence="i_divergence", **STEEP)
         .fit(positive[:150], y[:150]),
-        "classifier-units": ODAClassifier(**STEEP)
+        "classifier-units": ODAClassifier(level="vote", **STEEP)
         .fit(np.sinh(X[:120]) * [1, 1e4], y[:120]),
-        "classifier-drift": ODAClassifier(drift_detector="auto", **STEEP)
+        "classifier-drift": ODAClassifier(level="vote", drift_detector="auto", **STEEP)
         .fit(X[:60], y[:60]).partial_fit(X[:100], y[:100]),
         "clustering-drift": ODAClustering(None, drift_detector="auto", **STEEP)
         .partial_fit(X[:400]),

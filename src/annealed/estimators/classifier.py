@@ -70,11 +70,11 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
     divergence : str or BregmanDivergence, default="squared_euclidean"
         One of "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito",
         "logistic"; or `Mahalanobis(matrix)`; or a `BregmanDivergence` of your own.
-    level : {"vote", "auto", "last"}, default="vote"
-        Which level predicts. "vote": up to eight, fine-tuned, whose class probabilities are
-        averaged with the shares that make rows they have not learnt most likely. "auto": the one
-        that does best on such rows, which is less accurate, but a single codebook to read. "last":
-        the coldest. Rows not learnt are parts of the rows held out in `fit`, and the samples to
+    level : {"auto", "vote", "last"}, default="auto"
+        Which level predicts. "auto": the one that does best on rows it has not learnt. "vote": up
+        to eight, fine-tuned, whose class probabilities are averaged with the shares that make such
+        rows most likely; probabilities are mostly better, decisions about the same. "last": the
+        coldest. Rows not learnt are parts of the rows held out in `fit`, and the samples to
         come in a stream, where one level answers at a time. Levels that are not fine-tuned do not
         vote. Any other level is reached with `at`.
     fine_tune : {"soft_lvq", "lvq", "glvq", None}, default="soft_lvq"
@@ -175,7 +175,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     _learner: ClassLearner
     classes_: stored.Labels
     _rules = STREAM_RULES | {
-        "level": [one_of("vote", "auto", "last")],
+        "level": [one_of("auto", "vote", "last")],
         "fine_tune": [one_of(*TUNINGS, None)],
         "scoring": [
             one_of(None),
@@ -189,7 +189,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self,
         *,
         divergence: str | BregmanDivergence = "squared_euclidean",
-        level: str = "vote",
+        level: str = "auto",
         fine_tune: str | None = "soft_lvq",
         scoring: str | Callable[..., float] | None = None,
         K_max: int | str = "auto",
