@@ -108,12 +108,14 @@ class Density:
         top = exponent.max(axis=1)
         exponent -= top[:, None]
         kernel = np.exp(exponent, out=exponent)
-        total = kernel @ (self.weights * self.heights(widths))
-        return kernel, top, np.log(total) + top
+        heights, unit = self.heights(widths)
+        total = kernel @ (self.weights * heights)
+        return kernel, top, np.log(total) + top + unit
 
-    def heights(self, widths: Array) -> Array:
-        """Height of kernels that hold equal mass, relative to the narrowest's."""
-        return np.asarray((widths / self.narrowest) ** (-self.points.shape[1] / 2))
+    def heights(self, widths: Array) -> tuple[Array, float]:
+        """Height of kernels that hold equal mass, relative to the highest, and log of that one."""
+        logs = -self.points.shape[1] / 2 * np.log(widths / self.narrowest)
+        return np.exp(logs - logs.max()), float(logs.max())
 
 
 class _View:
@@ -130,7 +132,8 @@ class _View:
         exponent = 2 * min(0.5, 1 / d)
         widths = np.maximum(width * np.exp(-exponent * (pilot - share @ pilot)), density.narrowest)
         kernel, top, self.peaks = density.kernels(density.distances, widths)
-        squares = np.log(kernel**2 @ (density.weights * density.heights(widths) ** 2)) + 2 * top
+        heights, unit = density.heights(widths)
+        squares = np.log(kernel**2 @ (density.weights * heights**2)) + 2 * (top + unit)
         self.middles = density.kernels(density.to_middles, widths)[2]
         # f rests on N f^2 / sum rho k^2 samples; there are about so many places to look at.
         self.counts = density.samples * np.exp(2 * self.peaks - squares)
