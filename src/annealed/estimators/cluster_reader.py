@@ -34,7 +34,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
 
     @property
     def cluster_centers_(self) -> Array:
-        """Mean of every cluster, shape (n_clusters_, n_features): of its codevectors, by weight."""
+        """Mean of every cluster, a row each: of its codevectors, by weight."""
         model = self._model
         if model.clusters is None:
             return model.codevectors
