@@ -165,7 +165,9 @@ class _View:
         order = np.argsort(-saddles, kind="stable")
         rank = np.empty(len(order))
         rank[order] = np.arange(1, len(order) + 1)
-        graph = csr_array((rank, (density.first, density.second)), shape=(n, n))
+        # Older releases of SciPy take indices of 32 bits alone.
+        ends32 = density.first.astype(np.int32), density.second.astype(np.int32)
+        graph = csr_array((rank, ends32), shape=(n, n))
         used = order[np.sort(minimum_spanning_tree(graph).data).astype(np.int64) - 1]
         roots = _Roots(n)
         low, high = [], []

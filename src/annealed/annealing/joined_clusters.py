@@ -2,7 +2,7 @@
 
 Borders in the density of the coldest codebook (`borders.py`) find clusters of any shape and spread.
 Round groups that touch without a valley between them have no border; they show as a K that
-persists (`n_clusters.py`), which is asked where no border is seen.
+persists (`n_clusters.py`), which is asked where borders are not sure.
 """
 
 from __future__ import annotations
