@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sklearn import metrics
+from sklearn.datasets import make_moons
 
 import annealed
 from annealed.__main__ import main
@@ -374,6 +375,23 @@ def test_clusters_are_compared_with_a_column(run, flowers, tmp_path):
     )
     assert np.sum(facts["beside"], axis=1).tolist() == facts["clusters"]
     assert "Rand index" in run("evaluate", path, flowers, "--target", "kind").stdout
+
+
+def test_clusters_of_any_shape_are_counted_as_clusters(run, tmp_path):
+    X, y = make_moons(600, noise=0.05, random_state=0)
+    X = np.vstack([X, [[9.0, 9.0]] * 3])  # in no cluster of fifty
+    np.savez(tmp_path / "t.npz", X=X, y=np.append(y, [2, 2, 2]))
+    model = annealed.ODAClustering(min_cluster_size=50, random_state=0).fit(X)
+    assert model.n_clusters_ == 2 < len(model.codevectors_)
+    annealed.save(model, tmp_path / "m.oda")
+    done = run("evaluate", tmp_path / "m.oda", tmp_path / "t.npz", "--target", "y", "--json")
+    facts = json.loads(done.stdout)
+    labels = model.predict(X)
+    assert facts["clusters"] == np.bincount(labels[labels >= 0]).tolist()
+    assert facts["rows_in_no_cluster"] == (labels < 0).sum() > 0
+    assert np.sum(facts["beside"], axis=1).tolist() == facts["clusters"]
+    text = run("evaluate", tmp_path / "m.oda", tmp_path / "t.npz").stdout
+    assert f"{facts['rows_in_no_cluster']} rows are in no cluster" in text
 
 
 def test_a_stream_knows_its_target(run, flowers, tmp_path):

@@ -12,6 +12,7 @@ import shutil
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.metrics import confusion_matrix, log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -74,6 +75,14 @@ def classifier(iris, folder):
     model = ODAClassifier(K_max=15, random_state=0).fit(iris.data, iris.target_names[iris.target])
     page = explore(model, iris.data, iris.target_names[iris.target])
     return model, page.save(folder / "classifier.html")
+
+
+@pytest.fixture(scope="module")
+def vote(iris, folder):
+    names = iris.target_names[iris.target]
+    model = ODAClassifier(K_max=15, level="vote", random_state=0).fit(iris.data, names)
+    assert len(model.voters_) > 1
+    return model, explore(model, iris.data, names).save(folder / "vote.html")
 
 
 @pytest.fixture
@@ -252,6 +261,60 @@ def test_every_number_of_a_clustering_is_the_models(visit, clustering, iris):
                     assert iris.data[row, j] == shown(value)
 
 
+TABLE = """id => [...document.querySelectorAll(`#${id} tbody tr`)]
+  .map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent))"""
+
+
+@pytest.mark.parametrize("name", ["classifier", "vote"])
+def test_every_number_of_the_classifier_in_use_is_the_models(request, visit, iris, name):
+    model, file = request.getfixturevalue(name)
+    names = iris.target_names[iris.target]
+    page = visit(file)
+    # It opens at the codevectors that decide; the slider leaves them, and one click brings back.
+    assert figure(page, "level") == "in use"
+    set_level(page, 0)
+    assert figure(page, "level") == f"1 of {len(model.path_)}"
+    page.click("#chosen")
+    assert figure(page, "level") == "in use"
+    assert model.temperature_ == shown(figure(page, "temperature"))
+    assert int(figure(page, "n_codevectors")) == len(model.codevectors_)
+    assert model.chosen_.accuracy == shown(figure(page, "score"))
+    assert page.locator("#picker option").count() - 1 == len(model.codevectors_)
+    for i, mu in enumerate(model.codevectors_):
+        page.select_option("#picker", index=1)  # whatever stands there: it is found by its name
+        page.evaluate(
+            "i => { const p = document.getElementById('picker'); const own = [...p.options]"
+            ".find(o => new RegExp(`codevector ${i}( |$)`).test(o.textContent));"
+            " p.value = own.value; p.dispatchEvent(new Event('change')); }",
+            i,
+        )
+        told = facts(page)
+        assert told["node"].startswith(str(model.codevector_labels_[i]))
+        assert 100 * model.weights_[i] == pytest.approx(
+            float(told["weight"].rstrip(" %")), rel=5.1e-3
+        )
+        for j, own, *_ in told["features"]:
+            assert mu[j] == shown(own)
+    for place, accuracy, loss in (
+        ("held-out", model.chosen_.accuracy, model.chosen_.log_loss),
+        (
+            "answers",
+            model.score(iris.data, names),
+            log_loss(names, model.predict_proba(iris.data)),
+        ),
+    ):
+        said = page.inner_text(f"#{place} [data-fact=accuracy]")
+        assert 100 * accuracy == pytest.approx(float(said.rstrip(" %")), abs=0.051)
+        assert loss == pytest.approx(
+            float(page.inner_text(f"#{place} [data-fact=log_loss]")), abs=5.1e-5
+        )
+    matrix = confusion_matrix(names, model.predict(iris.data))
+    assert page.evaluate(TABLE, "confusion") == [[str(n) for n in row] for row in matrix.tolist()]
+    shares = [float(row[1].rstrip(" %")) for row in page.evaluate(TABLE, "voters")]
+    expected = [100 * voter.share for voter in model.voters_] if len(model.voters_) > 1 else []
+    assert shares == pytest.approx(expected, abs=0.051)
+
+
 # -- what a user does -----------------------------------------------------------------------------
 
 
@@ -284,6 +347,7 @@ def test_slider_click_play_and_the_model_in_use(visit, clustering, viewport):
     page.click("#chosen")
     assert level_of(page) == chosen
     assert "is the model in use" in page.inner_text("#words")
+    assert "as was asked for" in page.inner_text("#in-use")
 
     # A click on a codevector of the map opens its card; so does one on a dot of the tree.
     page.locator("#map-frame").scroll_into_view_if_needed()
@@ -455,7 +519,8 @@ def overlaps(page):
         }));
         for (const one of document.querySelectorAll('.panel *, header *, .controls *')) {
           const b = one.getBoundingClientRect();
-          if (b.width && !one.closest('svg, .js-plotly-plot, .unseen') && b.right > innerWidth + 1)
+          if (b.width && b.right > innerWidth + 1
+              && !one.closest('svg, .js-plotly-plot, .unseen, .wide-table'))
             found.push(['beyond the window', one.tagName, one.className]);
         }
         for (const one of document.querySelectorAll('.panel td, .panel dd, .controls dd'))
@@ -481,11 +546,12 @@ def crowded(folder):
     return page.save(folder / "crowded.html")
 
 
-@pytest.mark.parametrize("name", ["crowded", "clustering"])
+@pytest.mark.parametrize("name", ["crowded", "clustering", "vote"])
 def test_nothing_overlaps_at_any_width(request, visit, name):
     file = request.getfixturevalue(name)
     page = visit(file if name == "crowded" else file[1], scheme="dark")
     page.click("#next")
+    assert soon(page, lambda: overlaps(page) == []), overlaps(page)
     for viewport in (WIDE, {"width": 1000, "height": 800}, NARROW):
         page.set_viewport_size(viewport)
         for k in (0, 4, 1000):
@@ -517,7 +583,7 @@ def test_names_are_shown_as_text_and_never_run(visit, iris, folder):
     window.mouse.move(x, y)
     window.wait_for_selector("#map .hoverlayer text")
     hovered = window.evaluate("document.querySelector('#map .hoverlayer').textContent")
-    names = [f"{name} #0"[:30] for name in classes]
+    names = [f"{name}, codevector"[:30] for name in classes]
     assert any(hovered.startswith(name) for name in names)
     assert window.evaluate("window.hacked") is None
     assert window.locator("#map b, #card img, #legend img").count() == 0

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_iris, load_wine, make_moons
+from sklearn.metrics import confusion_matrix, log_loss, precision_recall_fscore_support
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -198,7 +199,7 @@ def test_colours_are_the_clusters_in_use(clustering, iris):
         X = clustering[0].transform(iris.data)
         contents = explore(at, X).contents
         assert contents.branches == [f"cluster {i}" for i in range(K)]
-        chosen = contents.levels[contents.chosen.level]
+        chosen = contents.levels[contents.in_use.level]
         cells = np.frombuffer(base64.b64decode(chosen.cells), dtype="<u2")
         branch = [contents.nodes[chosen.nodes[cell]].branch for cell in cells]
         if chosen.n_codevectors == K:
@@ -243,38 +244,139 @@ def test_the_model_in_use_is_found_on_the_path(iris):
     model = ODAClustering(3, random_state=0).fit(iris.data)
     for at in (model, model.at(n_codevectors=2), model.at(temperature=model.path_[1].temperature)):
         contents = explore(at, iris.data).contents
-        shown = contents.levels[contents.chosen.level]
-        assert contents.chosen.n_codevectors == len(at.codevectors_)
-        if shown.n_codevectors == contents.chosen.n_codevectors:
+        shown = contents.levels[contents.in_use.level]
+        assert contents.in_use.n_codevectors == len(at.codevectors_)
+        if shown.n_codevectors == contents.in_use.n_codevectors:
             assert shown.temperature == at.temperature_
-            assert contents.chosen.words == "This level is the model in use."
-            assert contents.chosen.x == []
+            assert contents.in_use.words == "This level is the model in use."
+            assert contents.in_use.codevectors is None
 
 
-def test_a_polished_or_fine_tuned_model_is_shown_where_it_ended_up(iris):
-    polished = ODAClustering(3, polish=True, random_state=0).fit(iris.data)
-    tuned = ODAClassifier(K_max=20, level="auto", random_state=0).fit(iris.data, iris.target)
-    for model in (polished, tuned):
-        contents = explore(model, iris.data[:, :]).contents
-        assert len(contents.chosen.x) == len(model.codevectors_)
-        assert "crosses" in contents.chosen.words
-    vote = ODAClassifier(K_max=20, random_state=0).fit(iris.data, iris.target)
-    contents = explore(vote, iris.data).contents
-    assert len(contents.chosen.x) == vote.voters_[0].n_codevectors < len(vote.codevectors_)
-    assert f"a vote of {len(vote.voters_)} levels" in contents.chosen.words
-    two = ODAClustering(3, polish=True, random_state=0).fit(iris.data[:, :2])
-    chosen = explore(two, iris.data[:, :2]).contents.chosen
-    np.testing.assert_array_equal(np.column_stack([chosen.x, chosen.y]), two.cluster_centers_)
+@pytest.fixture(scope="module")
+def other_models(iris):
+    """Models that are no level of their path: polished, fine-tuned, several that vote."""
+    names = iris.target_names[iris.target]
+    return [
+        ODAClustering(3, polish=True, random_state=0).fit(iris.data),
+        ODAClassifier(K_max=20, level="auto", random_state=0).fit(iris.data, names),
+        ODAClassifier(K_max=20, level="vote", random_state=0).fit(iris.data, names),
+    ]
+
+
+def test_codevectors_that_decide_are_shown_where_they_ended_up(other_models, iris):
+    X = iris.data
+    for model in other_models:
+        contents = explore(model, X).contents
+        shown, own = contents.in_use.codevectors, model.codevectors_
+        assert shown.temperature == model.temperature_
+        assert shown.weights == model.weights_.tolist()
+        assert contents.in_use.n_codevectors == shown.n_codevectors == len(own)
+        # The same linear map takes rows and codevectors to their places.
+        to_map = np.linalg.lstsq(
+            np.column_stack([X, np.ones(len(X))]),
+            np.column_stack([contents.rows.x, contents.rows.y]),
+            rcond=None,
+        )[0]
+        places = np.column_stack([own, np.ones(len(own))]) @ to_map
+        np.testing.assert_allclose(np.column_stack([shown.x, shown.y]), places, atol=1e-9)
+        for i, card in enumerate(shown.cards):
+            for one in card.features:
+                assert one.own == own[i, one.feature]
+        nodes = [contents.nodes[node] for node in shown.nodes]
+        assert all(node.in_use and not node.splits for node in nodes)
+        assert len({node.name for node in nodes}) == len(nodes)
+
+
+def test_rows_belong_to_the_codevectors_that_decide_them(other_models, iris):
+    for model in other_models:
+        contents = explore(model, iris.data).contents
+        shown = contents.in_use.codevectors
+        cells = np.frombuffer(base64.b64decode(shown.cells), dtype="<u2")
+        assert [card.rows for card in shown.cards] == np.bincount(
+            cells, minlength=shown.n_codevectors
+        ).tolist()
+        if hasattr(model, "classes_"):
+            first = {r.row: r.codevector for r in model.explain(iris.data, n_codevectors=1)}
+            np.testing.assert_array_equal(cells, [first[k] for k in range(150)])
+        else:
+            np.testing.assert_array_equal(cells, model.predict(iris.data))
+
+
+def test_answers_are_the_models_own(other_models, iris):
+    names = iris.target_names[iris.target]
+    for model in other_models[1:]:
+        shown = explore(model, iris.data, names).contents.in_use
+        said, answers = model.predict(iris.data), shown.answers
+        assert (answers.rows, answers.accuracy) == (150, np.mean(said == names))
+        assert answers.confusion == confusion_matrix(names, said).tolist()
+        assert answers.log_loss == pytest.approx(log_loss(names, model.predict_proba(iris.data)))
+        precision, recall, _, rows = precision_recall_fscore_support(names, said)
+        assert [one.precision for one in answers.classes] == pytest.approx(precision.tolist())
+        assert [one.recall for one in answers.classes] == pytest.approx(recall.tolist())
+        assert [one.rows for one in answers.classes] == rows.tolist()
+        sure = model.predict_proba(iris.data).max(axis=1)
+        assert sum(part.rows for part in answers.calibration) == 150
+        mean = sum(part.rows * part.stated for part in answers.calibration) / 150
+        assert mean == pytest.approx(sure.mean())
+        assert sum(part.rows * part.right for part in answers.calibration) / 150 == pytest.approx(
+            answers.accuracy
+        )
+        assert shown.held_out.accuracy == model.chosen_.accuracy
+        assert shown.held_out.log_loss == model.chosen_.log_loss
+        assert [v.share for v in shown.voters] == [v.share for v in model.voters_]
+        for one in shown.relevances:
+            assert one.relevance == model.feature_relevances_[one.feature]
+    clustering = explore(other_models[0], iris.data, names).contents.in_use
+    assert clustering.answers is None and clustering.held_out is None
+
+
+def test_clusters_of_any_shape_have_outlines_and_reasons():
+    X, _ = make_moons(800, noise=0.05, random_state=0)
+    model = ODAClustering(random_state=0).fit(X)
+    contents = explore(model, X).contents
+    shown = contents.in_use
+    assert contents.branches == ["cluster 0", "cluster 1"]
+    assert "any shape" in shown.about[0] and "Why 2" in shown.about[1]
+    assert [one.rows for one in shown.clusters] == np.bincount(model.labels_).tolist()
+    assert sum(one.weight for one in shown.clusters) == pytest.approx(1)
+    assert shown.plausible[0].n_clusters == 2
+    # Most rows of a cluster lie inside its outline, and hardly any of the other one.
+    for outline in shown.outlines:
+        grid = np.frombuffer(base64.b64decode(outline.values), dtype=np.uint8)
+        grid = grid.reshape(outline.size, outline.size)
+        at = [
+            np.rint((np.array(places) - first) / (last - first) * (outline.size - 1)).astype(int)
+            for places, (first, last) in (
+                (contents.rows.x, outline.x), (contents.rows.y, outline.y))
+        ]  # fmt: skip
+        inside = grid[at[1], at[0]] >= outline.contour
+        own = model.labels_ == outline.cluster
+        assert inside[own].mean() > 0.9 and inside[~own].mean() < 0.02
+    asked = explore(model.at(n_clusters=3), X).contents.in_use
+    assert len(asked.clusters) == 3
+
+
+def test_features_in_other_units_are_compared_as_the_model_does(iris):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([iris.data, 1e6 * rng.normal(size=150)])
+    model = ODAClassifier(K_max=20, random_state=0).fit(X, iris.target)
+    assert model.feature_units_ != "given"
+    contents = explore(model, X, iris.target).contents
+    assert contents.in_use.answers.accuracy == model.score(X, iris.target) > 0.9
+    for shown in contents.levels:
+        cells = np.frombuffer(base64.b64decode(shown.cells), dtype="<u2")
+        own = np.array([contents.nodes[shown.nodes[cell]].class_index for cell in cells])
+        assert (own == iris.target).mean() > 0.8
 
 
 def test_a_path_alone_needs_nothing_else(clustering):
     path = clustering[-1].path_
     contents = explore(path, title="alone").contents
     assert contents.title == "alone"
-    assert contents.rows is None and contents.chosen is None and contents.plateaus is None
+    assert contents.rows is None and contents.in_use is None and contents.plateaus is None
     assert contents.features == ["feature 0", "feature 1", "feature 2", "feature 3"]
     assert all(card.nearest == [] for card in contents.levels[-1].cards)
-    assert explore(path, n_codevectors=4).contents.chosen.n_codevectors == 4
+    assert explore(path, n_codevectors=4).contents.in_use.n_codevectors == 4
 
 
 def test_plateaus_are_those_of_the_choice(iris):
@@ -365,11 +467,14 @@ def test_a_table_with_texts_and_its_target_is_read_as_it_is():
         }
     )
     model = TabularModel().fit(table, "kind")
-    contents = explore(model, table, n_rows=900).contents
+    contents = explore(model, table, n_rows=900, row_numbers=range(7, 127)).contents
     assert contents.features == ["height", "colour=green", "colour=red"]
     assert contents.classes == ["fir", "oak"]
     assert contents.rows.labels == y.tolist()
-    assert (contents.rows.total, contents.rows.drawn) == (900, True)
+    assert contents.shares == [False, True, True]
+    assert (contents.rows.total, contents.rows.numbers[:2]) == (900, [7, 8])
+    with pytest.raises(ValueError, match="2 row numbers were given for 120 rows"):
+        explore(model, table, row_numbers=[1, 2])
     for card in contents.levels[-1].cards:
         told = {one.feature: one for one in card.features}
         assert 10 < told[0].own < 40

@@ -256,15 +256,17 @@ def _per_cent(value: float | None) -> str:
 
 
 def _clusters(fitted: Any, file: TableFile, target: str | None) -> Facts:
-    K = len(fitted.codevectors_)
-    counts = np.zeros(K, dtype=np.int64)
+    inner = fitted.estimator_ if isinstance(fitted, TabularModel) else fitted
+    # Baselines have a cluster for every codevector, and no word for it.
+    K = int(getattr(inner, "n_clusters_", len(fitted.codevectors_)))
+    counts = np.zeros(K + 1, dtype=np.int64)  # the last: of rows in no cluster
     divergence, density = 0.0, 0.0
     dense = hasattr(fitted, "score_samples")
     own: list[NDArray[Any]] = []
     values: list[str] = []
     for rows, cells in _batches(fitted, file, target):
         labels = fitted.predict(rows)
-        counts += np.bincount(labels, minlength=K)
+        np.add.at(counts, labels, 1)  # -1 is the last
         divergence += float(fitted.transform(rows).min(axis=1).sum())
         if dense:
             density += float(fitted.score_samples(rows).sum())
@@ -277,19 +279,20 @@ def _clusters(fitted: Any, file: TableFile, target: str | None) -> Facts:
     facts: Facts = {
         "data": str(file.path),
         "rows": n,
-        "clusters": counts.tolist(),
+        "clusters": counts[:K].tolist(),
+        "rows_in_no_cluster": int(counts[K]),
         "mean_divergence": divergence / n,
         "mean_log_density": density / n if dense else None,
     }
     if target is not None:
         labels = np.concatenate(own)
         names, places = np.unique(values, return_inverse=True)
-        beside = np.zeros((K, len(names)), dtype=np.int64)
+        beside = np.zeros((K + 1, len(names)), dtype=np.int64)
         np.add.at(beside, (labels, places), 1)
         facts |= {
             "target": target,
             "values": names.tolist(),
-            "beside": beside.tolist(),
+            "beside": beside[:K].tolist(),
             "adjusted_rand": float(adjusted_rand_score(places, labels)),
         }
     return facts
@@ -312,6 +315,8 @@ def _print_clusters(console: Console, facts: Facts) -> None:
     console.print()
     values = facts.get("values", []) if few else []
     table = Table("cluster", "rows", "share", *map(_heading, values), box=None, pad_edge=False)
+    if facts["rows_in_no_cluster"]:
+        console.print(f"{facts['rows_in_no_cluster']:,} rows are in no cluster.\n")
     for k, count in enumerate(facts["clusters"]):
         beside = [f"{cell:,}" for cell in facts["beside"][k]] if values else []
         table.add_row(str(k), f"{count:,}", _per_cent(count / facts["rows"]), *beside)

@@ -21,7 +21,7 @@ from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.class_learner import ClassLearner, ClassSettings
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, consistent, mean_one
-from annealed.estimators.explaining import Reason, explain_rows
+from annealed.estimators.explaining import Reason, codevector_shares, explain_rows
 from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors
@@ -535,6 +535,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """Rows in the units they are compared in."""
         rows = super()._rows_to_read(X)
         return self._learner.in_units(rows)
+
+    def _as_compared(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows, or codevectors, of the units given in those they are compared in."""
+        return self._learner.in_units(rows)
+
+    def _codevector_shares(self, rows: NDArray[Any]) -> Array:
+        """The part of every codevector in the answer for every row, before calibration."""
+        return codevector_shares(self._learner, self._answering(), self._as_compared(rows))
 
     def _answering(self) -> Vote:
         """The model that answers."""

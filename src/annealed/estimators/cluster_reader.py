@@ -115,6 +115,11 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         model = self._model
         return self._associate(rows, model, model.groups)[0][:, : model.n_clusters]
 
+    def _codevector_shares(self, rows: NDArray[Any]) -> Array:
+        """p(mu_i | x) of every row and codevector."""
+        model = self._model
+        return self._associate(rows, model, np.arange(model.n_codevectors))[0]
+
     @consistent
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean distortion E[sum_i p(mu_i | x) d(x, mu_i)] of the rows."""

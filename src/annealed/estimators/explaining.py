@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from annealed.divergences import Array
 from annealed.estimators.class_learner import ClassLearner, ClassSettings
 from annealed.fine_tuning.model import TunedModel
+from annealed.fine_tuning.vote import Vote
 from annealed.kernels import kernel_for
 
 
@@ -67,9 +68,7 @@ def explain_rows(
     """Reasons for every row, those of the largest shares first."""
     vote = learner.answering(settings)
     labels = np.array(learner.labels)
-    shares = np.hstack(
-        [s * _associations(learner, v, rows) for s, v in zip(vote.shares, vote.voters, strict=True)]
-    )
+    shares = codevector_shares(learner, vote, rows)
     own, membership = labels[vote.level.classes], vote.membership
     start = np.searchsorted(membership, np.arange(len(vote.voters)))
     reasons = []
@@ -88,6 +87,13 @@ def explain_rows(
                 )
             )  # fmt: skip
     return reasons
+
+
+def codevector_shares(learner: ClassLearner, vote: Vote, rows: NDArray[Any]) -> Array:
+    """The part of every codevector in the answer for every row, before calibration."""
+    return np.hstack(
+        [s * _associations(learner, v, rows) for s, v in zip(vote.shares, vote.voters, strict=True)]
+    )
 
 
 def _associations(learner: ClassLearner, voter: TunedModel, rows: NDArray[Any]) -> Array:

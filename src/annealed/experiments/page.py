@@ -18,21 +18,29 @@ PAPER = (
     "Clustering”, IEEE Transactions on Neural Networks and Learning Systems, 2022"
 )
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #333; max-width: 78rem; margin: 2rem auto;
-       padding: 0 1rem; }
-h1, h2, h3 { line-height: 1.2; } h2 { border-top: 1px solid #ccc; padding-top: 1.2rem; }
+:root { color-scheme: light dark; --ink: #333; --soft: #555; --ground: #fff; --line: #ccc;
+        --wrong: #b34700; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8eaed; --soft: #a3abb5; --ground: #15181c; --line: #363c44; --wrong: #ff9d5c; }
+  /* Pictures are drawn on white. */
+  figure img { background: #fff; border-radius: 6px; padding: 4px; }
+  a { color: #56b4e9; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground);
+       max-width: 78rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2, h3 { line-height: 1.2; } h2 { border-top: 1px solid var(--line); padding-top: 1.2rem; }
 .beside { display: grid; grid-template-columns: minmax(14rem, 1fr) 3fr; gap: 2rem; }
 figure { margin: 0 0 1.5rem; } figure img { max-width: 100%; height: auto; }
 /* On a narrow screen pictures keep a size at which their labels can be read, and scroll. */
 @media (max-width: 60rem) { .beside { display: block; }
                             figure img { max-width: none; width: 48rem; } }
-figcaption { color: #555; font-size: .9em; } .scroll { overflow-x: auto; }
+figcaption { color: var(--soft); font-size: .9em; } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-size: .93em; }
 .title { font-weight: 600; margin: 1rem 0 0; }
-th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #ddd;
+th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line);
          vertical-align: top; font-variant-numeric: tabular-nums; }
 th { vertical-align: bottom; }
-td.no { font-weight: 600; color: #b34700; }
+td.no { font-weight: 600; color: var(--wrong); }
 .absent { border-left: 4px solid #d55e00; padding-left: 1rem; }
 """.strip()
 

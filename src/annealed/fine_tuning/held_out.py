@@ -179,10 +179,18 @@ def with_tested(
     shares = np.append(0.5 * kept, np.full(len(tested), 0.5 / len(tested)))
     order = np.argsort(-shares, kind="stable")
     voters = [*chosen[:most], *(chosen[0] for _ in tested)]
-    tunings = [*final.tunings[:most], *(model.tunings[0] for model in tested)]
+    tunings = [*final.tunings[:most], *(_of_another_tree(model.tunings[0]) for model in tested)]
     joined = copy.copy(final)
     joined.tunings, joined.shares = [tunings[k] for k in order.tolist()], shares[order]
     return [voters[k] for k in order.tolist()], joined
+
+
+def _of_another_tree(tuning: Tuning) -> Tuning:
+    """Its codevectors have no place in the tree of the path that is kept."""
+    level = tuning.start.level
+    nowhere = np.full(level.n_codevectors, -1, dtype=np.int64)
+    tuning.start = replace(tuning.start, level=replace(level, nodes=nowhere, parents=nowhere))
+    return tuning
 
 
 def falls_behind(new: Repeat, tested: list[Repeat], rng: np.random.Generator) -> bool:

@@ -38,6 +38,7 @@ def write_cards(
     original: Array,
     divergences: Array,
     cells: Integers | None,
+    compared: list[list[int]] | None = None,
 ) -> list[Card]:
     """The cards of a level.
 
@@ -53,18 +54,23 @@ def write_cards(
         Of every sample shown to every codevector.
     cells : ndarray of shape (n,) or None
         The codevector each sample shown belongs to.
+    compared : list of lists of int, optional
+        With which others each is compared; left out, with its siblings.
     """
-    groups = find_siblings(inputs.tree, nodes)
+    groups = [[] for _ in nodes] if compared is not None else find_siblings(inputs.tree, nodes)
     nearest = _nearest(divergences) if len(divergences) else [[] for _ in nodes]
     counts = None if cells is None else np.bincount(cells, minlength=len(nodes))
     cards = []
     for i, siblings in enumerate(groups):
         others, members = "siblings", siblings
-        if not siblings and len(nodes) > 1:
+        if compared is not None:
+            members = compared[i]
+            others = "others" if members else "none"
+        elif not siblings and len(nodes) > 1:
             others, members = "classes", [j for j in range(len(nodes)) if j != i]
         elif not siblings:
             others = "none"
-        features = _tell_apart(inputs, original, level.weights, i, members)
+        features = tell_apart(inputs, original, level.weights, i, members)
         first = [one.feature for one in features[:VALUES]]
         cards.append(
             Card(
@@ -114,7 +120,7 @@ def find_siblings(tree: Tree, nodes: list[NodeIndex]) -> list[list[int]]:
     return siblings
 
 
-def _tell_apart(
+def tell_apart(
     inputs: CardInputs, original: Array, weights: Array, i: int, members: list[int]
 ) -> list[FeatureDifference]:
     """The features in which codevector i differs most from others, by the spread of each."""

@@ -43,7 +43,8 @@ class Card:
     """What is told of one codevector on one level.
 
     ``siblings`` are those with the same parent, or what descends from them. ``others`` says who it
-    is compared with: "siblings", "classes" (it is the only one of its class) or "none".
+    is compared with: "siblings", "classes" (it is the only one of its class), "others" (in the
+    model in use: those of other classes or clusters) or "none".
     """
 
     siblings: list[NodeIndex]
@@ -87,6 +88,7 @@ class NodeShown:
     """A codevector's place in the tree of splits.
 
     ``height`` is where the tree draws it; ``branch`` decides its colour (-1: shared by several).
+    One of the model in use stands beside the tree; its ``parent`` is the place it comes from.
     """
 
     name: str
@@ -95,6 +97,7 @@ class NodeShown:
     parent: NodeIndex | None
     height: float
     splits: list[SplitShown] = field(default_factory=list)
+    in_use: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,13 +117,12 @@ class TreeLine:
 class RowsShown:
     """The samples shown: a part of them where there are many.
 
-    ``numbers`` are row numbers in what was given, which was itself a sample if ``drawn``.
+    ``numbers`` are what rows are known by: their places in what was given, or in its file.
     ``labels`` are what the user calls each one (None: not given); ``classes`` colour them (-1:
     unknown), and are None where the codevectors they belong to do.
     """
 
     total: int
-    drawn: bool
     numbers: list[int]
     x: list[float]
     y: list[float]
@@ -129,14 +131,118 @@ class RowsShown:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The model in use: the level it is on, and where its codevectors stand if they have moved."""
+class VoterShown:
+    """One of the levels that answer together: its part of the answer, and what was done to it."""
+
+    share: float
+    n_codevectors: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What to expect of new rows: measured on rows that were held out while fitting."""
+
+    accuracy: float
+    log_loss: float
+    score: float | None
+
+
+@dataclass(frozen=True)
+class ClassAnswers:
+    """How rows of a class are answered; None where nothing can be said."""
+
+    rows: int
+    precision: float | None
+    recall: float | None
+
+
+@dataclass(frozen=True)
+class Certainty:
+    """Rows that are answered about equally surely: what is stated on average, and what is right."""
+
+    rows: int
+    stated: float
+    right: float
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the model says of the rows given, whose classes are known.
+
+    ``confusion[i][j]`` rows of class i are answered with class j.
+    """
+
+    rows: int
+    accuracy: float
+    log_loss: float
+    confusion: list[list[int]]
+    classes: list[ClassAnswers]
+    calibration: list[Certainty]
+
+
+@dataclass(frozen=True)
+class ClusterShown:
+    """A cluster: its part of the samples, rows given that are in it, what tells it from others."""
+
+    weight: float
+    codevectors: int
+    rows: int | None
+    features: list[FeatureDifference]
+
+
+@dataclass(frozen=True)
+class Plausible:
+    """A number of clusters and how well it is supported (see ``plausible_n_clusters_``)."""
+
+    n_clusters: int
+    support: float
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """How much a feature counts; 1 on average."""
+
+    feature: int
+    relevance: float
+
+
+@dataclass(frozen=True)
+class Outline:
+    """How densely rows of a cluster lie on the map, and the density that most of them exceed.
+
+    ``values`` are on a grid of ``size`` places a side, row by row from the bottom: base64 of bytes.
+    """
+
+    cluster: int
+    size: int
+    x: tuple[float, float]
+    y: tuple[float, float]
+    values: str
+    contour: float
+
+
+@dataclass(frozen=True)
+class ModelShown:
+    """The model in use.
+
+    ``level`` is the one it is or comes from; ``words`` say which beside the slider. If it is not
+    just that level, ``codevectors`` shows those that decide, which then have nodes of their own.
+    ``about`` are sentences on what answers and why.
+    """
 
     level: int
     n_codevectors: int
     words: str
-    x: list[float]
-    y: list[float]
+    codevectors: LevelShown | None
+    about: list[str]
+    voters: list[VoterShown]
+    held_out: HeldOut | None
+    answers: Answers | None
+    relevances: list[Relevance]
+    clusters: list[ClusterShown]
+    plausible: list[Plausible]
+    outlines: list[Outline]
 
 
 @dataclass(frozen=True)
@@ -155,6 +261,8 @@ class Contents:
     title: str
     summary: str
     features: list[str]
+    #: which features are shares of a category, between 0 and 1
+    shares: list[bool]
     classes: list[str]
     branches: list[str]
     axes: tuple[str, str]
@@ -164,5 +272,5 @@ class Contents:
     nodes: list[NodeShown]
     lines: list[TreeLine]
     rows: RowsShown | None
-    chosen: Chosen | None
+    in_use: ModelShown | None
     plateaus: Plateaus | None

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array
 from annealed.report.cards import CardInputs, write_cards
-from annealed.report.contents import Chosen, Contents, LevelShown, Plateaus, RowsShown
-from annealed.report.inputs import ModelInUse, PageInputs
+from annealed.report.contents import Contents, LevelShown, Plateaus, RowsShown
+from annealed.report.in_use import Shown, describe_model
+from annealed.report.inputs import PageInputs, likeliest
 from annealed.report.tree import Tree
-from annealed.views.lineage import find_heads
+from annealed.views.colours import MOST_BRANCHES
+from annealed.views.lineage import branches_of_clusters, find_heads
 from annealed.views.names import name_clusters
 from annealed.views.projection import Plane, choose_plane
-
-if TYPE_CHECKING:
-    from annealed.path import AnnealingPath, Level
 
 # Rows shown on the map, and among which the nearest ones are looked for.
 MOST_ROWS = 5000
@@ -40,20 +38,25 @@ def gather(inputs: PageInputs, seed: int) -> Contents:
     branches, branch_names = _find_branches(inputs, tree)
     spread = seen[1].std(axis=0)
     compared = CardInputs(tree, values, np.where(spread > 0, spread, np.inf))
+    nodes = tree.shown(branches, inputs.class_names)
+    places = _place_rows(inputs, plane, X, values, rng)
+    shown = Shown(X, plane, places, compared)
+    in_use = None if inputs.use is None else describe_model(inputs, inputs.use, shown, nodes)
     return Contents(
         title=inputs.title,
         summary=_summarise(inputs),
         features=inputs.features,
+        shares=inputs.shares,
         classes=inputs.class_names,
         branches=branch_names,
         axes=plane.axes,
         projected=plane.projected,
         score_name=inputs.score_name,
         levels=[_show_level(inputs, plane, compared, X, k) for k in range(len(path))],
-        nodes=tree.shown(branches, inputs.class_names),
+        nodes=nodes,
         lines=tree.lines(),
-        rows=_show_rows(inputs, plane, X, values, numbers, rng) if len(X) else None,
-        chosen=None if inputs.use is None else _show_chosen(inputs, plane, inputs.use),
+        rows=_show_rows(inputs, places, numbers) if len(X) else None,
+        in_use=in_use,
         plateaus=_show_plateaus(inputs),
     )
 
@@ -88,7 +91,15 @@ def _find_branches(inputs: PageInputs, tree: Tree) -> tuple[list[int], list[str]
     """The branch of every node of the tree, and what branches are called."""
     if inputs.class_names:
         return [c for c, _ in tree.keys], inputs.class_names
-    nodes = None if inputs.use is None else inputs.use.nodes
+    use = inputs.use
+    nodes = None if use is None or use.nodes is None else use.nodes[use.leading]
+    if use is not None and nodes is not None and use.joined and use.n_clusters <= MOST_BRANCHES:
+        found = branches_of_clusters(
+            range(len(tree.keys)),
+            {tree.index[0, node]: c for node, c in zip(nodes, use.clusters.tolist(), strict=True)},
+            tree.mother,
+        )
+        return [found[node] for node in range(len(tree.keys))], name_clusters(use.n_clusters)
     heads, clusters = find_heads(inputs.path, nodes=nodes)
     names = (
         name_clusters(len(heads)) if clusters else [f"branch {i + 1}" for i in range(len(heads))]
@@ -106,8 +117,8 @@ def _show_level(
     original = inputs.original(level.codevectors)
     places = plane.place(original if plane.original else level.codevectors)
     nodes = compared.tree.nodes_of(k)
-    divergences = inputs.divergence.pairwise(X, level.codevectors) if len(X) else np.zeros((0, 0))
-    cells = _assign(level, divergences) if len(X) else None
+    divergences = inputs.divergences(X, level.codevectors) if len(X) else np.zeros((0, 0))
+    cells = likeliest(level, divergences) if len(X) else None
     return LevelShown(
         temperature=level.temperature,
         n_codevectors=level.n_codevectors,
@@ -125,12 +136,6 @@ def _show_level(
     )
 
 
-def _assign(level: Level, divergences: Array) -> NDArray[np.int64]:
-    """The codevector each row is associated with most: argmax of rho_i exp(-d(x, mu_i)/T)."""
-    energy = divergences - level.temperature * level.log_weights
-    return np.asarray(energy.argmin(axis=1))
-
-
 def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
@@ -138,22 +143,21 @@ def _known(value: float) -> float | None:
 # -- the rest ----------------------------------------------------------------------------------
 
 
-def _show_rows(
-    inputs: PageInputs,
-    plane: Plane,
-    X: Array,
-    values: Array,
-    numbers: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> RowsShown:
+def _place_rows(
+    inputs: PageInputs, plane: Plane, X: Array, values: Array, rng: np.random.Generator
+) -> Array:
+    """Where rows are on the map; along a line they are spread to be seen."""
     places = plane.place(values if plane.original else X)
     if plane.flat:
         places[:, 1] = rng.uniform(-1, 1, len(places))
+    return places
+
+
+def _show_rows(inputs: PageInputs, places: Array, numbers: NDArray[np.int64]) -> RowsShown:
     labels, classes = inputs.labels, inputs.classes
     return RowsShown(
         total=inputs.drawn_from or (0 if inputs.X is None else len(inputs.X)),
-        drawn=inputs.drawn_from is not None,
-        numbers=numbers.tolist(),
+        numbers=inputs.row_numbers[numbers].tolist(),
         x=places[:, 0].tolist(),
         y=places[:, 1].tolist(),
         labels=None if labels is None else [labels[i] for i in numbers.tolist()],
@@ -161,45 +165,9 @@ def _show_rows(
     )
 
 
-def _show_chosen(inputs: PageInputs, plane: Plane, use: ModelInUse) -> Chosen:
-    """Which level the model in use is of, and in which way it is not just that level."""
-    path, K = inputs.path, len(use.codevectors)
-    k = _level_in_use(path, use)
-    level = path[k]
-    moved = np.zeros((0, 2))
-    if level.n_codevectors == K and np.allclose(level.codevectors, use.codevectors):
-        words = "This level is the model in use."
-    else:
-        moved = _place(inputs, plane, use.codevectors)
-        words = f"The model in use has K = {K} and comes from this level"
-        if level.n_codevectors != K:
-            undone = level.n_codevectors - K
-            words += f", with {undone} of its splits undone" if undone > 0 else ""
-        words += "; its codevectors, where they ended up, are the crosses on the map."
-    if use.voters > 1:
-        words = (
-            f"The model in use is a vote of {use.voters} levels; shown is the one with the largest "
-            f"share, {use.share:.0%}. {words}"
-        )
-    return Chosen(k, K, words, moved[:, 0].tolist(), moved[:, 1].tolist())
-
-
-def _level_in_use(path: AnnealingPath, use: ModelInUse) -> int:
-    """The level a model is or comes from."""
-    K, T = len(use.codevectors), path.temperatures
-    same = np.flatnonzero(np.abs(T / max(use.temperature, 1e-300) - 1) < 1e-9)
-    if len(same) and path[int(same[0])].n_codevectors == K:
-        return int(same[0])
-    fewest = path[0].n_codevectors
-    reachable = fewest <= K <= fewest + len(path.ordered_splits)
-    if reachable:
-        return int(np.flatnonzero(T == path.codebook(K).temperature)[0])
-    return int(np.abs(path.n_codevectors - K).argmin())
-
-
 def _show_plateaus(inputs: PageInputs) -> Plateaus | None:
     found = inputs.persistence
-    if found is None:
+    if found is None or (inputs.use is not None and inputs.use.joined):  # borders have decided
         return None
     reach = min(len(found.plateau), max(MOST_PLATEAUS, found.n_clusters + 2))
     return Plateaus(

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealed.divergences import Array, BregmanDivergence, get_divergence
-from annealed.views.lineage import leading_voter
 from annealed.views.names import name_classes, name_features
 
 if TYPE_CHECKING:
-    from annealed.path import AnnealingPath
+    from annealed.path import AnnealingPath, Level
 
+Integers = NDArray[np.int64]
 Inverse = Callable[[Array], ArrayLike]
 
 
@@ -29,17 +29,39 @@ class PersistenceLike(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ModelInUse:
-    """The model in use: its temperature (0 after a polish), codevectors and places in the tree.
+    """The model that answers, an estimator or a level that was asked for (``model`` is then None).
 
-    ``nodes`` is None where a model does not say which places these are. Of several levels that vote
-    it is the one with the largest share.
+    Codevectors of several levels that vote stand one after the other: ``membership`` says whose
+    they are, the first voter's first. ``nodes`` are their places in the tree (-1: in none), None
+    where a model does not say. ``clusters`` are -1 for codevectors in none.
     """
 
+    model: Any
     temperature: float
     codevectors: Array
+    weights: Array
+    classes: Integers
+    clusters: Integers
     nodes: list[int] | None
-    voters: int = 1
-    share: float = 1.0
+    voters: tuple[Any, ...]
+    membership: Integers
+    #: the codevector of the model that every row belongs to most
+    codevector_of: Callable[[Array], Integers]
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters of the model."""
+        return int(self.clusters.max()) + 1
+
+    @property
+    def joined(self) -> bool:
+        """Whether clusters are made of several codevectors."""
+        return self.n_clusters < len(self.clusters)
+
+    @property
+    def leading(self) -> slice:
+        """Its codevectors, or of several voters those of the one with the largest share."""
+        return slice(int(np.count_nonzero(self.membership == 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,22 +69,31 @@ class PageInputs:
     """Checked input of the page.
 
     ``X`` is in the units the model learnt, ``inverse`` takes such rows to the original units of
-    ``features``. ``drawn_from`` is of how many rows ``X`` is a sample, if it is one.
+    ``features``; ``shares`` says which of these are shares of a category. Rows are compared as
+    ``compared`` gives them. ``drawn_from`` is of how many rows ``X`` is a sample, if it is one, and
+    ``row_numbers`` are the numbers that its rows are known by.
     """
 
     path: AnnealingPath
     X: Array | None
     labels: list[str] | None
     classes: NDArray[np.int64] | None
+    row_numbers: Integers
     features: list[str]
+    shares: list[bool]
     class_names: list[str]
     divergence: BregmanDivergence
     inverse: Inverse | None
+    compared: Callable[[Array], Array]
     use: ModelInUse | None
     persistence: PersistenceLike | None
     score_name: str | None
     title: str
     drawn_from: int | None
+
+    def divergences(self, rows: Array, codevectors: Array) -> Array:
+        """Of every row from every codevector, as the model compares them."""
+        return self.divergence.pairwise(self.compared(rows), self.compared(codevectors))
 
     def original(self, rows: Array) -> Array:
         """Rows in original units; ValueError if ``inverse`` gives something else."""
@@ -90,9 +121,12 @@ def read_inputs(
     inverse: Inverse | None,
     title: str | None,
     n_rows: int | None,
+    row_numbers: Sequence[int] | None,
 ) -> PageInputs:
     """Read a path, a fitted estimator, a pipeline that ends with one, or a `TabularModel`."""
+    shares: list[bool] | None = None
     if hasattr(model, "preprocessor_"):
+        shares = model.preprocessor_.shares_out_.tolist()
         model, X, y, feature_names, inverse = _inside_table_model(model, X, y)
     if hasattr(model, "steps"):
         model, X, known, inverse = _last_step(model, X, inverse)
@@ -113,16 +147,22 @@ def read_inputs(
     n_classes = max(int(level.classes.max()) for level in path) + 1
     names = _name_classes(class_names, n_classes)
     classes = _find_classes(y, class_names, n_classes)
+    features = name_features(feature_names, _width(d, feature_names, inverse))
+    used_divergence = get_divergence(_find_divergence(model, divergence))
+    compared = getattr(model, "_as_compared", np.asarray)
     return PageInputs(
         path=path,
         X=rows,
         labels=None if y is None else _name_labels(y, classes, names),
         classes=classes,
-        features=name_features(feature_names, _width(d, feature_names, inverse)),
+        row_numbers=_checked_numbers(row_numbers, rows),
+        features=features,
+        shares=[False] * len(features) if shares is None else shares,
         class_names=names,
-        divergence=get_divergence(_find_divergence(model, divergence)),
+        divergence=used_divergence,
         inverse=inverse,
-        use=_find_use(model, path, n_codevectors),
+        compared=compared,
+        use=_find_use(model, path, n_codevectors, used_divergence),
         persistence=getattr(model, "_persistence", None),
         score_name=_name_score(model, path, n_classes),
         title=title or "Annealing path",
@@ -198,6 +238,14 @@ def _checked_total(n_rows: int | None, rows: Array | None) -> int | None:
     return n_rows
 
 
+def _checked_numbers(numbers: Sequence[int] | None, rows: Array | None) -> Integers:
+    n = 0 if rows is None else len(rows)
+    found = np.arange(n) if numbers is None else np.asarray(numbers, dtype=np.int64)
+    if found.shape != (n,):
+        raise ValueError(f"{len(found)} row numbers were given for {n} rows")
+    return found
+
+
 def _width(d: int, names: Sequence[Any] | None, inverse: Inverse | None) -> int:
     """How many features there are in original units: the way back to them may lead to others."""
     return d if inverse is None or names is None else len(names)
@@ -245,21 +293,48 @@ def _find_divergence(model: Any, given: str | BregmanDivergence | None) -> str |
     return own
 
 
-def _find_use(model: Any, path: AnnealingPath, n_codevectors: int | None) -> ModelInUse | None:
+def _find_use(
+    model: Any, path: AnnealingPath, n_codevectors: int | None, divergence: BregmanDivergence
+) -> ModelInUse | None:
     if n_codevectors is not None:
         level = path.codebook(n_codevectors)
-        return ModelInUse(level.temperature, level.codevectors, level.nodes.tolist())
+
+        def nearest(rows: Array) -> Integers:
+            return likeliest(level, divergence.pairwise(rows, level.codevectors))
+
+        everyone = np.arange(level.n_codevectors)
+        return ModelInUse(
+            None, level.temperature, level.codevectors, level.weights, level.classes, everyone,
+            level.nodes.tolist(), (), np.zeros_like(everyone), nearest,
+        )  # fmt: skip
     if model is path:
         return None
-    nodes, shown = getattr(model, "nodes_", None), leading_voter(model)
-    voters = getattr(model, "voters_", ())
+    codevectors = np.asarray(model.codevectors_)
+    everyone, nodes = np.arange(len(codevectors)), getattr(model, "nodes_", None)
     return ModelInUse(
+        model,
         float(model.temperature_),
-        np.asarray(model.codevectors_)[shown],
-        None if nodes is None else np.asarray(nodes)[shown].tolist(),
-        max(len(voters), 1),
-        voters[0].share if voters else 1.0,
+        codevectors,
+        np.asarray(model.weights_),
+        _classes_of_codevectors(model, everyone),
+        np.asarray(getattr(model, "codevector_clusters_", everyone)),
+        None if nodes is None else np.asarray(nodes).tolist(),
+        tuple(getattr(model, "voters_", ())),
+        np.asarray(getattr(model, "codevector_voters_", np.zeros_like(everyone))),
+        lambda rows: np.asarray(model._codevector_shares(rows).argmax(axis=1)),
     )
+
+
+def _classes_of_codevectors(model: Any, everyone: Integers) -> Integers:
+    if not hasattr(model, "codevector_labels_"):
+        return np.zeros_like(everyone)
+    return np.asarray(np.searchsorted(model.classes_, model.codevector_labels_))
+
+
+def likeliest(level: Level, divergences: Array) -> Integers:
+    """The codevector each row is associated with most: argmax of rho_i exp(-d(x, mu_i)/T)."""
+    energy = divergences - level.temperature * level.log_weights
+    return np.asarray(energy.argmin(axis=1))
 
 
 def _name_score(model: Any, path: AnnealingPath, n_classes: int) -> str | None:

@@ -40,6 +40,7 @@ def explore(
     inverse: Inverse | None = None,
     title: str | None = None,
     n_rows: int | None = None,
+    row_numbers: Sequence[int] | None = None,
     seed: int = 0,
 ) -> Page:
     """Make the page that explores an annealing.
@@ -69,6 +70,8 @@ def explore(
     title : str, optional
     n_rows : int, optional
         How many rows X was drawn from, if it is itself a sample.
+    row_numbers : sequence of int, optional
+        Numbers by which the rows of X are known; left out, 0, 1, 2, ...
     seed : int, default=0
         Decides which samples are shown where there are many.
 
@@ -94,7 +97,7 @@ def explore(
     inputs = read_inputs(
         model, X, y, feature_names=feature_names, class_names=class_names,
         n_codevectors=n_codevectors, divergence=divergence, inverse=inverse, title=title,
-        n_rows=n_rows,
+        n_rows=n_rows, row_numbers=row_numbers,
     )  # fmt: skip
     return Page(gather(inputs, seed))
 

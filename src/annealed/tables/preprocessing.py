@@ -408,6 +408,16 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         return np.array(factor), np.array(shift)
 
     @property
+    def shares_out_(self) -> NDArray[np.bool_]:
+        """Which features that come out are shares of rows: of a category, or of a yes."""
+        check_is_fitted(self)
+        texts = iter(self._texts)
+        found: list[bool] = []
+        for kind in self.kinds_:
+            found += [True] * next(texts).width if kind == "category" else [kind == "boolean"]
+        return np.array(found)
+
+    @property
     def mean_(self) -> Floats:
         """Mean of every column of numbers."""
         check_is_fitted(self)

@@ -48,14 +48,22 @@ def find_branches(
 def trace_clusters(path: AnnealingPath, cluster_of: Mapping[int, int]) -> list[Integers]:
     """For every level, the cluster of what comes of each codevector (-1: of several, or none)."""
     mother = {child: split.parent for split in path.events for child in split.children}
-    below: dict[int, set[int]] = {}
+    known = {int(n) for level in path for n in level.nodes}
+    found = branches_of_clusters(known, cluster_of, mother)
+    return [np.array([found[n] for n in level.nodes.tolist()], dtype=np.int64) for level in path]
+
+
+def branches_of_clusters(
+    nodes: Iterable[Node], cluster_of: Mapping[Node, int], mother: Mapping[Node, Node]
+) -> dict[Node, int]:
+    """For each node the cluster of what comes of it, given those of some (-1: none or several)."""
+    below: dict[Node, set[int]] = {}
     for node, cluster in cluster_of.items():
         for above in ancestors(node, mother):
             below.setdefault(above, set()).add(cluster)
-    one = {node: found.pop() for node, found in below.items() if len(found) == 1}
-    return [
-        np.array([one.get(n, -1) for n in level.nodes.tolist()], dtype=np.int64) for level in path
-    ]
+    return {
+        node: next(iter(below[node])) if len(below.get(node, ())) == 1 else -1 for node in nodes
+    }
 
 
 def find_heads(

@@ -176,9 +176,10 @@ function dotRadii(level) {
 }
 
 function drawCut() {
-  const level = levels[state.level];
+  const level = stops[state.level];
   const tree = annealingPanels[0];
-  const x = atX(level.temperature);
+  const T = levels[onLadder()].temperature;
+  const x = atX(T);
   const end = annealing.clientWidth - ANNEALING_MARGIN.r;
   const drawn = [
     shape("rect", {
@@ -186,11 +187,10 @@ function drawCut() {
       height: atY(tree, tree.range[0]) - atY(tree, tree.range[1]), fill: css("--veil"),
     }),
   ];
-  if (data.chosen) {
-    const T = levels[data.chosen.level].temperature;
-    drawn.push(...verticalLines(T, { stroke: css("--accent"), "stroke-width": 1.2, "stroke-dasharray": "4 4" }));
+  if (inUse) {
+    drawn.push(...verticalLines(levels[inUse.level].temperature, { stroke: css("--accent"), "stroke-width": 1.2, "stroke-dasharray": "4 4" }));
   }
-  drawn.push(...verticalLines(level.temperature, { stroke: css("--ink"), "stroke-width": 1.6 }));
+  drawn.push(...verticalLines(T, { stroke: css("--ink"), "stroke-width": 1.6 }));
   const chosen = selected();
   const radii = dotRadii(level);
   const first = drawn.length;
@@ -204,7 +204,7 @@ function drawCut() {
   });
   for (const panel of annealingPanels.filter((one) => one.curves)) {
     for (const one of panel.curves) {
-      const value = one.values[state.level];
+      const value = one.values[onLadder()];
       if (value !== null) drawn.push(shape("circle", { cx: x, cy: atY(panel, value), r: 4, fill: css("--ink"), stroke: css("--panel"), "stroke-width": 1.5 }));
     }
   }

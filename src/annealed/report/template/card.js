@@ -55,8 +55,12 @@ function factsOf(level, i, card) {
     const shown = data.rows.x.length < data.rows.total ? "rows shown" : "rows";
     list.append(...fact("rows", number_("rows", null, count(card.rows)), ` of the ${count(data.rows.x.length)} ${shown} belong to it`));
   }
-  list.append(...fact("born at", ...birth(node)));
   const mother = nodes[node].parent;
+  if (nodes[node].in_use) {
+    if (mother !== null) list.append(...fact("comes from", nameButton(mother), " of the path"));
+    return list;
+  }
+  list.append(...fact("born at", ...birth(node)));
   list.append(...fact("parent", mother === null ? "none" : nameButton(mother)));
   list.append(...fact("children", ...offspring(node)));
   return list;
@@ -64,14 +68,14 @@ function factsOf(level, i, card) {
 
 function differenceTable(card) {
   const compared = card.others !== "none";
-  const against = { siblings: "siblings", classes: "others", none: "" }[card.others];
+  const against = { siblings: "siblings", classes: "others", others: "others", none: "" }[card.others];
   const most = Math.max(...card.features.map((one) => Math.abs(one.difference || 0)), 1e-9);
   const head = ["feature", "here", ...(compared ? [against, "difference, in SD"] : [])];
   const columns = ["feature", "value", "value", "bar"].slice(0, head.length);
   const rows = card.features.map((one) => {
     const cells = [
       element("td", {}, breakable(data.features[one.feature])),
-      element("td", { class: "number", "data-cell": "own" }, number(one.own)),
+      element("td", { class: "number", "data-cell": "own" }, valueOf(one.feature, one.own)),
     ];
     if (compared) {
       const part = (50 * Math.abs(one.difference)) / most;
@@ -79,7 +83,7 @@ function differenceTable(card) {
       bar.style.cssText = `width: ${part}%; left: ${one.difference < 0 ? 50 - part : 50}%`;
       const text = (one.difference > 0 ? "+" : "") + one.difference.toFixed(2);
       cells.push(
-        element("td", { class: "number", "data-cell": "others" }, number(one.others)),
+        element("td", { class: "number", "data-cell": "others" }, valueOf(one.feature, one.others)),
         element("td", { class: "number" }, element("div", { class: "bar" }, element("i", { "aria-hidden": "true" }, bar), element("span", { "data-cell": "difference" }, text)))
       );
     }
@@ -97,6 +101,7 @@ const MOST_NAMED = 6;
 
 function differenceTitle(card) {
   if (card.others === "none") return element("h3", {}, "Its features (there is no other to compare it with)");
+  if (card.others === "others") return element("h3", {}, `How it differs from the mean of those of other ${data.classes.length ? "classes" : "clusters"}`);
   if (card.others === "classes") return element("h3", {}, "How it differs from the mean of the other classes");
   const named = card.siblings.slice(0, MOST_NAMED).map(nameButton);
   const more = card.siblings.length - named.length;
@@ -108,11 +113,11 @@ function nearestList(card) {
   const items = card.nearest.map((one) => {
     const label = data.rows.labels ? [", ", element("bdi", { class: "name" }, data.rows.labels[one.row])] : [];
     const values = one.values.flatMap((value, j) => [
-      j ? " · " : "", element("bdi", {}, shortened(data.features[card.features[j].feature], 30)), " ", element("span", { "data-cell": "value" }, number(value)),
+      j ? " · " : "", element("bdi", {}, shortened(data.features[card.features[j].feature], 30)), " ", element("span", { "data-cell": "value" }, valueOf(card.features[j].feature, value)),
     ]);
     return element(
       "li", { "data-row": data.rows.numbers[one.row] },
-      `row ${data.rows.numbers[one.row]}${data.rows.drawn ? " of the sample" : ""}`, ...label, ", divergence ", element("span", { "data-cell": "divergence" }, number(one.divergence)),
+      `row ${data.rows.numbers[one.row]}`, ...label, ", divergence ", element("span", { "data-cell": "divergence" }, number(one.divergence)),
       element("span", { class: "values" }, ...values)
     );
   });
@@ -133,11 +138,12 @@ function drawCard() {
     byId("said").textContent = "";
     return;
   }
-  const level = levels[state.level];
+  const level = stops[state.level];
   const node = level.nodes[i];
   const card = level.cards[i];
   const parts = [];
-  if (node !== state.wanted) {
+  const moved = nodes[node].in_use && nodes[node].parent === state.wanted;
+  if (node !== state.wanted && !moved) {
     const why = isBelow(node, state.wanted) ? "has split by now; this is its heaviest descendant" : "is not born yet; this is its ancestor";
     parts.push(element("p", { class: "hint" }, element("span", { class: "name" }, nodes[state.wanted].name), ` ${why}.`));
   }
@@ -155,18 +161,18 @@ function inTreeOrder(level) {
 }
 
 function fillPicker() {
-  const level = levels[state.level];
+  const level = stops[state.level];
   const options = inTreeOrder(level).map((i) => element("option", { value: level.nodes[i] }, shortened(nodes[level.nodes[i]].name, 40)));
   byId("picker").replaceChildren(element("option", { value: "" }, "none selected"), ...options);
 }
 
 function markPicker() {
   const i = selected();
-  byId("picker").value = i < 0 ? "" : String(levels[state.level].nodes[i]);
+  byId("picker").value = i < 0 ? "" : String(stops[state.level].nodes[i]);
 }
 
 function selectNext(step) {
-  const level = levels[state.level];
+  const level = stops[state.level];
   const order = inTreeOrder(level);
   const at = order.indexOf(selected());
   const next = at < 0 ? (step > 0 ? 0 : order.length - 1) : (at + step + order.length) % order.length;

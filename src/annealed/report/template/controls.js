@@ -13,7 +13,7 @@ function stop() {
 }
 
 function play() {
-  if (state.level === levels.length - 1) show(0);
+  if (state.level >= levels.length - 1) show(0);
   byId("play-word").textContent = "Pause";
   byId("play").firstElementChild.textContent = "❚❚";
   byId("play").setAttribute("aria-label", "Pause the annealing");
@@ -23,19 +23,18 @@ function play() {
 }
 
 function writeFigures() {
-  const level = levels[state.level];
+  const level = stops[state.level];
   for (const name of ["temperature", "n_codevectors", "score", "distortion", "entropy", "free_energy"]) {
     const place = byId(`f-${name}`);
     if (place) place.textContent = number(level[name]);
   }
   byId("f-samples").textContent = count(level.samples);
-  byId("f-level").textContent = `${state.level + 1} of ${levels.length}`;
-  slider.value = state.level;
+  byId("f-level").textContent = state.level < levels.length ? `${state.level + 1} of ${levels.length}` : "in use";
+  slider.value = onLadder();
   slider.setAttribute("aria-valuetext", `T = ${number(level.temperature)}, K = ${level.n_codevectors}`);
-  const chosen = data.chosen;
-  byId("words").textContent = !chosen ? "" : chosen.level === state.level ? chosen.words
-    : `The model in use (K = ${chosen.n_codevectors}) is at level ${chosen.level + 1}, marked ◆.`;
-  byId("chosen").setAttribute("aria-pressed", String(Boolean(chosen) && chosen.level === state.level));
+  byId("words").textContent = !inUse ? "" : state.level === IN_USE ? inUse.words
+    : `The model in use (K = ${inUse.n_codevectors}) ${inUse.codevectors ? "comes from" : "is"} level ${inUse.level + 1}, marked ◆.`;
+  byId("chosen").setAttribute("aria-pressed", String(state.level === IN_USE));
 }
 
 function startControls() {
@@ -44,16 +43,16 @@ function startControls() {
     show(Number(slider.value));
   });
   byId("play").addEventListener("click", () => (playing === null ? play() : stop()));
-  if (data.chosen) {
+  if (inUse) {
     byId("chosen").hidden = false;
     byId("chosen").addEventListener("click", () => {
       stop();
-      show(data.chosen.level);
+      show(IN_USE);
     });
     const mark = byId("mark");
     mark.hidden = false;
     // The thumb of a range is 16 pixels wide and stays within the track.
-    const part = levels.length > 1 ? data.chosen.level / (levels.length - 1) : 0;
+    const part = levels.length > 1 ? inUse.level / (levels.length - 1) : 0;
     mark.style.left = `calc(8px + ${part} * (100% - 16px))`;
   }
   onChange(writeFigures);
@@ -74,7 +73,7 @@ function loadPlotly(then) {
 
 // Open where there is something to see: at the model in use, or at the finest level one can survey.
 const surveyed = levels.map((level) => level.n_codevectors <= 12).lastIndexOf(true);
-state.level = data.chosen ? data.chosen.level : Math.max(0, surveyed);
+state.level = inUse ? IN_USE : Math.max(0, surveyed);
 startControls();
 startCard();
 writeFigures();

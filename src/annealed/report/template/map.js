@@ -5,18 +5,17 @@ const map = byId("map");
 const canvas = byId("points");
 const MAP_MARGIN = { l: 52, r: 12, t: 8, b: 44 };
 const CODEVECTORS = 0; // the first of the traces
-const NOBODY = { x: [], y: [] };
 
 function decodeCells(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   return new Uint16Array(bytes.buffer);
 }
 
-const cellsOf = levels.map(() => null);
+const cellsOf = stops.map(() => null);
 
 // For each sample shown the codevector of the level that it belongs to.
 function cells(level) {
-  if (cellsOf[level] === null) cellsOf[level] = decodeCells(levels[level].cells);
+  if (cellsOf[level] === null) cellsOf[level] = decodeCells(stops[level].cells);
   return cellsOf[level];
 }
 
@@ -32,9 +31,8 @@ function paddedRange(values) {
 }
 
 function everything(axis) {
-  const parts = levels.map((level) => level[axis]);
+  const parts = stops.map((level) => level[axis]);
   if (data.rows) parts.push(data.rows[axis]);
-  if (data.chosen) parts.push(data.chosen[axis]);
   return parts.flat();
 }
 
@@ -54,12 +52,10 @@ function hoverText(level, i) {
 }
 
 function mapTraces() {
-  const level = levels[state.level];
+  const level = stops[state.level];
   const branch = level.nodes.map((node) => nodes[node].branch);
   const i = selected();
   const sizes = markerSizes(level);
-  const chosen = data.chosen && data.chosen.level === state.level ? data.chosen : NOBODY;
-  const many = chosen.x.length > 40;
   const near = i >= 0 && data.rows ? level.cards[i].nearest.map((one) => one.row) : [];
   const still = { type: "scatter", mode: "markers", hoverinfo: "skip", showlegend: false };
   return [
@@ -72,10 +68,6 @@ function mapTraces() {
       },
     },
     {
-      ...still, x: chosen.x, y: chosen.y,
-      marker: { symbol: "x-thin", size: many ? 6 : 9, line: { color: css("--ink"), width: many ? 1.2 : 2 } },
-    },
-    {
       ...still, x: near.map((row) => data.rows.x[row]), y: near.map((row) => data.rows.y[row]),
       marker: { symbol: "circle-open", size: 9, color: css("--ink"), line: { width: 1.5 } },
     },
@@ -86,7 +78,21 @@ function mapTraces() {
         line: { width: 3 },
       },
     },
+    ...(state.level === IN_USE ? outlines() : []),
   ];
+}
+
+// Around the samples of each cluster of the model in use, where clusters may have any shape.
+function outlines() {
+  return inUse.outlines.map(({ cluster, size, x, y, values, contour }) => {
+    const bytes = Uint8Array.from(atob(values), (letter) => letter.charCodeAt(0));
+    const along = ([first, last]) => Array.from({ length: size }, (_, i) => first + ((last - first) * i) / (size - 1));
+    return {
+      type: "contour", x: along(x), y: along(y), z: Array.from({ length: size }, (_, i) => Array.from(bytes.subarray(i * size, (i + 1) * size))),
+      contours: { coloring: "none", start: contour, end: contour, size: 1 }, line: { color: colour(cluster), width: 2, smoothing: 1 },
+      showscale: false, hoverinfo: "skip", showlegend: false, name: `outline of cluster ${cluster}`,
+    };
+  });
 }
 
 // A title takes some six pixels a letter; what has no room is cut short.
@@ -145,7 +151,7 @@ function drawPoints() {
   const radius = rows.x.length > 2000 ? 1.7 : rows.x.length > 400 ? 2.3 : 3;
   const groups = new Map();
   for (let i = 0; i < rows.x.length; i++) {
-    const node = nodes[levels[state.level].nodes[member[i]]];
+    const node = nodes[stops[state.level].nodes[member[i]]];
     const branch = rows.classes ? rows.classes[i] : node.branch;
     const loud = own < 0 || member[i] === own;
     const key = 2 * branch + (loud ? 1 : 0); // branch -1 gives -2 and -1
@@ -168,7 +174,7 @@ function drawPoints() {
 
 // The nearest codevector in the direction of an arrow key.
 function stepTowards(key) {
-  const level = levels[state.level];
+  const level = stops[state.level];
   const i = selected();
   if (i < 0) return level.weights.indexOf(Math.max(...level.weights));
   const sign = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key];
@@ -212,6 +218,7 @@ function writeMapNote() {
       data.rows.classes ? "A sample has the colour of its class." : "A sample has the colour of the codevector it belongs to."
     );
   }
+  if (inUse && inUse.outlines.length) words.push("At the model in use a line is drawn around most samples of each cluster.");
   if (data.projected) words.push("Seen along the two directions in which they differ most: what looks close may be apart in others.");
   byId("map-note").textContent = words.join(" ");
 }
@@ -220,7 +227,7 @@ function startMap() {
   drawMap();
   map.on("plotly_click", (event) => {
     const point = event.points.find((one) => one.curveNumber === CODEVECTORS);
-    if (point) select(levels[state.level].nodes[point.pointNumber]);
+    if (point) select(stops[state.level].nodes[point.pointNumber]);
   });
   map.on("plotly_relayouting", (event) => {
     for (const axis of ["x", "y"]) {
@@ -234,7 +241,7 @@ function startMap() {
     drawPoints();
   });
   byId("map-frame").addEventListener("keydown", (event) => {
-    if (event.key.startsWith("Arrow")) select(levels[state.level].nodes[stepTowards(event.key)]);
+    if (event.key.startsWith("Arrow")) select(stops[state.level].nodes[stepTowards(event.key)]);
     else if (event.key === "Enter" && selected() >= 0) byId("card-panel").focus();
     else if (event.key === "Escape") select(null);
     else return;

@@ -2,11 +2,16 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const levels = data.levels;
+const inUse = data.in_use;
+// Where one can be: on a level, or at the codevectors of the model in use, if they are no level's.
+const stops = inUse && inUse.codevectors ? [...levels, inUse.codevectors] : levels;
+const IN_USE = !inUse ? -1 : inUse.codevectors ? levels.length : inUse.level;
 const nodes = data.nodes;
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const byId = (id) => document.getElementById(id);
 
 const state = {
+  // An index of `stops`.
   level: 0,
   // The codevector that was asked for; on other levels its ancestor or heaviest descendant stands
   // for it.
@@ -47,6 +52,11 @@ function forPlotly(text) {
   return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 }
 
+// A value of a feature: a number in its own units, or the share of a category.
+function valueOf(feature, value) {
+  return data.shares[feature] ? percent(Math.min(1, Math.max(0, value))) : number(value);
+}
+
 function shortened(text, most) {
   const letters = Array.from(text);
   return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text;
@@ -79,7 +89,7 @@ function css(name) {
 
 // -- who stands for whom ------------------------------------------------------------------------
 
-const placeOn = levels.map((level) => new Map(level.nodes.map((node, i) => [node, i])));
+const placeOn = stops.map((level) => new Map(level.nodes.map((node, i) => [node, i])));
 
 function isBelow(node, ancestor) {
   for (let up = node; up !== null; up = nodes[up].parent) if (up === ancestor) return true;
@@ -92,10 +102,15 @@ function standIn(node, level) {
   const here = placeOn[level];
   for (let up = node; up !== null; up = nodes[up].parent) if (here.has(up)) return here.get(up);
   let best = -1;
-  levels[level].nodes.forEach((other, i) => {
-    if (isBelow(other, node) && (best < 0 || levels[level].weights[i] > levels[level].weights[best])) best = i;
+  stops[level].nodes.forEach((other, i) => {
+    if (isBelow(other, node) && (best < 0 || stops[level].weights[i] > stops[level].weights[best])) best = i;
   });
   return best;
+}
+
+// The level of the ladder one is at, or from which the model in use comes.
+function onLadder() {
+  return state.level < levels.length ? state.level : inUse.level;
 }
 
 function selected() {
@@ -119,7 +134,7 @@ function onChange(listener) {
 
 function show(level, wanted) {
   const before = { ...state };
-  state.level = Math.max(0, Math.min(levels.length - 1, level));
+  state.level = Math.max(0, Math.min(stops.length - 1, level));
   if (wanted !== undefined) state.wanted = wanted;
   if (before.level !== state.level || before.wanted !== state.wanted) listeners.forEach((tell) => tell(before));
 }

@@ -7,11 +7,12 @@ from pathlib import Path
 from annealed.tables.files.arrays import ArrayFile
 from annealed.tables.files.arrow_files import ArrowFile, ParquetTable
 from annealed.tables.files.csv_file import CSVFile
-from annealed.tables.files.sampling import draw
+from annealed.tables.files.sampling import draw, rows_drawn
 from annealed.tables.files.table_file import Batch, Survey, TableError, TableFile, need_pyarrow
 
 __all__ = [
     "READABLE", "Batch", "Survey", "TableError", "TableFile", "draw", "open_table",
+    "rows_drawn",
 ]  # fmt: skip
 
 FORMATS: dict[str, type[TableFile]] = {

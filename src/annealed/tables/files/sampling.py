@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annealed.tables.files.table_file import Survey, TableFile
 
@@ -34,9 +35,7 @@ def draw(
     """
     import pyarrow as pa
 
-    chosen = None
-    if survey.rows > most:
-        chosen = np.sort(np.random.default_rng(seed).choice(survey.rows, most, replace=False))
+    chosen = rows_drawn(survey.rows, most, seed) if survey.rows > most else None
     parts = []
     for first, table in file.batches(columns, survey.kinds):
         if chosen is None:
@@ -47,3 +46,10 @@ def draw(
                 parts.append(table.take(pa.array(chosen[low:high] - first)))
         progress(first + table.num_rows)
     return pa.Table.from_batches(parts)
+
+
+def rows_drawn(rows: int, most: int, seed: int) -> NDArray[np.int64]:
+    """Which rows `draw` takes, by their places in the file."""
+    if rows <= most:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
