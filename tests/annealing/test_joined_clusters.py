@@ -235,7 +235,7 @@ def test_a_given_number_without_sure_borders_is_met_by_so_many_codevectors(seed)
     # the distortion was 1.02 of k-means'. Cells are as good as those of k-means.
     rng = np.random.default_rng(seed)
     centres = rng.normal(scale=0.8, size=(20, 16))
-    y = rng.integers(20, size=6000)
+    y = rng.choice(20, size=6000, p=np.full(20, 0.05))
     X = centres[y] + rng.normal(size=(6000, 16))
     model = ODAClustering(20, random_state=0).fit(X)
     assert len(model.codevectors_) == model.n_clusters_ == 20
