@@ -237,7 +237,7 @@ def test_a_given_number_without_sure_borders_is_met_by_so_many_codevectors(seed)
     centres = rng.normal(scale=0.8, size=(20, 16))
     y = rng.choice(20, size=6000, p=np.full(20, 0.05))
     X = centres[y] + rng.normal(size=(6000, 16))
-    model = ODAClustering(20, random_state=0).fit(X)
+    model = ODAClustering(20, random_state=seed).fit(X)
     assert len(model.codevectors_) == model.n_clusters_ == 20
     assert model.path_[-1].n_codevectors == 20
     k_means = KMeans(20, n_init=3, random_state=0).fit(X)
