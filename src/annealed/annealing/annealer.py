@@ -67,6 +67,11 @@ class LevelChooser(ABC):
     def __call__(self, annealer: Annealer) -> Level:
         """The level that tracks from then on."""
 
+    @property
+    def may_be_round(self) -> bool:
+        """Whether a given number of clusters may be as many codevectors, or others joined."""
+        return False
+
     def prefers_round(self, annealer: Annealer) -> bool:
         """Whether a given number of clusters should be as many codevectors, as far as it is seen.
 

@@ -48,10 +48,11 @@ from annealed.stored import (
 
 # Where the K codevectors of the path put so much of the mass into the same clusters, clusters are
 # round: those K say the same as many.
-ROUND = 0.99
+ROUND = 0.98
 # An answer of less support than this, in standard errors, is not sure: persistence is asked too.
 SURE = 2.0
-# Clusters that the density supports alike, to half a standard error: round ones are taken.
+# Clusters that the density supports alike, to half a standard error: round ones are taken. Whoever
+# gives their number gets round ones unless those are supported surely less.
 ALIKE = 0.5
 # A given number of clusters takes borders that are not sure, down to a standard error below chance,
 # and so do clusters that persist, all their borders taken together.
@@ -288,6 +289,11 @@ class JoinedClusters(LevelChooser):
     # What was read when the ladder was about to end.
     _reading: Annotated[Reading | None, Stored.NEVER] = None
 
+    @property
+    def may_be_round(self) -> bool:
+        """Whether a given number may be met by as many codevectors."""
+        return self.wanted is not None and not self.size
+
     def prefers_round(self, annealer: Annealer) -> bool:
         """Whether a given number is met better by as many codevectors.
 
@@ -359,7 +365,8 @@ class JoinedClusters(LevelChooser):
             return None
         few = path.codebook(level.n_clusters)
         own = cells(path[-1], few, annealer.divergence)
-        return few if self._support(annealer, path, own) >= support - ALIKE else None
+        less = ALIKE if self.wanted is None else SURE
+        return few if self._support(annealer, path, own) >= support - less else None
 
     def _support(self, annealer: Annealer, path: AnnealingPath, clusters: Indices) -> float:
         mean, samples = annealer.classes[0].mean, learnt_from(path, self.rows)

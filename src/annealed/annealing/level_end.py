@@ -50,6 +50,8 @@ def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
         return
     T = annealer.temperature(rung + 1)
     unstable = state.unstable(level.book, T, T, schedule)
+    if _too_fine_to_join(annealer, state, level):
+        schedule = annealer.schedule = replace(schedule, growth=1)
     if _has_grown(annealer, state, level, unstable):
         _close_given_K(annealer, state, level, unstable)
         return
@@ -129,6 +131,20 @@ def _finer_than_known(annealer: Annealer, state: ClassAnnealer, level: ClassLeve
     return not well_placed(level.distortion, state.rows / K, state.temperature)
 
 
+def _too_fine_to_join(annealer: Annealer, state: ClassAnnealer, level: ClassLevel) -> bool:
+    """Whether a given K, just reached, is as fine as codevectors can be placed.
+
+    Their halves, from which clusters would be joined, appear at the hottest critical temperature.
+    """
+    schedule, K, choose = annealer.schedule, len(level.book), annealer.choose
+    if schedule.wanted is None or schedule.growth == 1 or K < schedule.wanted:
+        return False
+    if state.rows is None or choose is None or not choose.may_be_round:
+        return False
+    hottest = float(state.unstable_below(level.book).max())
+    return not well_placed(level.distortion, state.rows / (2 * K), hottest)
+
+
 # -- on the way to a given K --------------------------------------------------------------------
 
 
@@ -155,7 +171,9 @@ def _has_grown(
         return False
     if state.fixed:
         return True
-    return K >= schedule.wanted and (not len(unstable) or K >= GROWN_PAST * schedule.wanted)
+    # What is unstable would split next: of the last few no level needs to be waited for.
+    enough = K + len(unstable) >= GROWN_PAST * schedule.wanted
+    return K >= schedule.wanted and (not len(unstable) or enough)
 
 
 def _back_to_given_K(annealer: Annealer, state: ClassAnnealer) -> bool:
