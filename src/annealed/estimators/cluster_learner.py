@@ -238,6 +238,7 @@ class ClusterLearner(Learner[ClusterSettings]):
             if not changed and _still_plausible(fresh, before.n_clusters):
                 chosen = _read_at(fresh, before.n_clusters)
             chosen = numbered_as(chosen, before, self.divergence, rows)
+        kept.expect(assigned(chosen, self.divergence, rows), chosen.n_clusters)
         fresh.follow(chosen, float(len(rows)))
         fresh.set_class_weights([annealer.classes[0].total_weight])
         fresh.unconverged = annealer.unconverged or fresh.unconverged

@@ -53,6 +53,8 @@ class KeptSamples:
     due : as many as there must be of these before they are annealed again; 0 for no more
     first_blocks, last_blocks : means and variances (`_variance`) of what the first blocks since
         the annealing told, and the last
+    shares : of the clusters in the samples as they were annealed, and the variance of that
+    without : for how many samples nothing has come of each of them
     """
 
     most: Positive
@@ -64,6 +66,8 @@ class KeptSamples:
     due: Count = 0
     first_blocks: Blocks = field(default_factory=lambda: np.zeros((0, 2, 0)))
     last_blocks: Blocks = field(default_factory=lambda: np.zeros((0, 2, 0)))
+    shares: Matrix = field(default_factory=lambda: np.zeros((2, 0)))
+    without: Vector = field(default_factory=lambda: np.zeros(0))
     at: Annotated[int, Stored.NEVER] = 0
     count: Annotated[int, Stored.NEVER] = 0
 
@@ -91,6 +95,9 @@ class KeptSamples:
         require(
             not len(last) or first.shape[1:] == last.shape[1:], "blocks differ in what they tell"
         )
+
+        shape = (2, len(state["without"]))
+        require(state["shares"].shape == shape, "clusters differ from their shares")
 
     def __getstate__(self) -> State:
         rows, weights = self.in_order()
@@ -208,6 +215,8 @@ class KeptSamples:
         distance = np.sqrt(losses / T)
         told = np.column_stack([distance, member, member * distance[:, None]])
         block = np.array([[told.mean(axis=0), _variance(told)]])
+        if self._misses(block[0, 0, 1 : 1 + K] == 0, len(losses)):
+            return True
         if not len(self.first_blocks):
             self.first_blocks, self.last_blocks = block, block[:0]
             return False
@@ -218,6 +227,20 @@ class KeptSamples:
             self.first_blocks = np.concatenate([self.first_blocks, block])
             self.last_blocks = self.last_blocks[:0]
         return False
+
+    def expect(self, clusters: NDArray[np.int64], K: int) -> None:
+        """Samples of these clusters, as they have been annealed, are to come."""
+        member = (clusters[:, None] == np.arange(K)).astype(float)
+        self.shares = np.array([member.mean(axis=0), _variance(member)])
+        self.without = np.zeros(K)
+
+    def _misses(self, none: NDArray[np.bool_], n: int) -> bool:
+        """Whether nothing has come of a cluster for so long that it is no chance."""
+        if len(none) != len(self.without):
+            return False
+        self.without = np.where(none, self.without + n, 0.0)
+        share, variance = self.shares
+        return bool((share * np.sqrt(self.without) > BEYOND * np.sqrt(variance))[none].any())
 
     def _differ(self, newest: int) -> bool:
         before, now = self.first_blocks, self.last_blocks[-newest:]
