@@ -55,7 +55,7 @@ WARM_UP_SAMPLES = 20_000
 # Rows that foretell where the first split will be.
 FORETELLING_ROWS = 2000
 # Over how many samples for each of its codevectors a codebook that follows is averaged at most.
-SAMPLES_TO_FOLLOW = 30
+SAMPLES_TO_FOLLOW = 20
 # Class frequencies of before a reheating count as those of so many samples.
 REMEMBERED = 200.0
 
