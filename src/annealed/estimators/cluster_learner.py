@@ -70,6 +70,7 @@ class ClusterLearner(Learner[ClusterSettings]):
                 check_level("the model", level, annealer.d, 1)
         if state["kept"] is not None:
             one_width("the samples", annealer.d, state["kept"].rows)
+            state["kept"].check_clusters(annealer.chosen)
 
     @classmethod
     def new(
@@ -214,9 +215,9 @@ class ClusterLearner(Learner[ClusterSettings]):
         level = self.answering()
         rows = kept.newest(min(BLOCK, kept.count))
         distances = kernel_for(self.divergence).divergences(rows, level.codevectors)
-        clusters = level.codevector_clusters[distances.argmin(axis=1)]
-        T = level.temperature
-        return kept.has_changed(distances.min(axis=1), clusters, level.n_clusters, T)
+        nearest = distances.argmin(axis=1)
+        losses, clusters = distances[np.arange(len(rows)), nearest], level.codevector_clusters
+        return kept.has_changed(losses, clusters[nearest], level.n_clusters, level.temperature)
 
     def _anneal_again(self, kept: KeptSamples, settings: ClusterSettings, changed: bool) -> None:
         """Anneal the samples that are kept as `fit` would; the result takes over.

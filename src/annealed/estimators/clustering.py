@@ -53,11 +53,14 @@ class KeepingFastPath(FastPath):
     def learn(self, x: Any, c: int, w: float) -> bool:
         """Learn a sample; False, and nothing learnt, if it needs the long way."""
         kept = self.kept
-        if kept is None or kept.left <= 1 or x is None:
+        if kept is None or (left := kept.left) <= 1 or x is None:  # the last of a block: a look
             return False
-        if not self.runs[0].feed_and_keep(x, self.sample_format, w, kept.rows, kept.at):
+        at = (kept.begin + kept.step - left) % kept.most
+        if not self.runs[0].feed_and_keep(x, self.sample_format, w, kept.rows, at):
             return False
-        kept.added_one(w)
+        kept.left = left - 1
+        if w != 1.0:
+            kept.weights[at] = w
         self.annealer._path = None
         return True
 
