@@ -229,7 +229,7 @@ class ClusterLearner(Learner[ClusterSettings]):
         rows, weights = kept.in_order()
         even = None if (weights == weights[0]).all() else mean_one(weights)
         fresh = settings.new_annealer(len(rows), kept.seed)
-        fresh.anneal(rows, None, even, np.random.default_rng(kept.seed), settings.listen)
+        fresh.anneal(rows, None, even, np.random.default_rng(kept.seed))
         if fresh.chosen is None:
             kept.wait()
             return
@@ -244,6 +244,8 @@ class ClusterLearner(Learner[ClusterSettings]):
         fresh.set_class_weights([annealer.classes[0].total_weight])
         fresh.unconverged = annealer.unconverged or fresh.unconverged
         self.annealer, self._reading = fresh, None
+        if settings.listen is not None:
+            settings.listen(fresh)
 
     def copy(self) -> Self:
         """A twin that can go on by itself."""
