@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.joined_clusters import (
-    LIKELY,
+    SURE,
     JoinedClusters,
     PlausibleNumbers,
     Reading,
@@ -29,6 +29,10 @@ from annealed.fine_tuning.stream_race import reach
 from annealed.kernels import kernel_for
 from annealed.path import Level, check_level
 from annealed.stored import Since, State, Stored, one_width, require
+
+# A number of clusters that rests on so many samples of a stream is changed for another only if that
+# is sure.
+SETTLED = 1000
 
 
 @dataclass(frozen=True)
@@ -222,8 +226,8 @@ class ClusterLearner(Learner[ClusterSettings]):
     def _anneal_again(self, kept: KeptSamples, settings: ClusterSettings, changed: bool) -> None:
         """Anneal the samples that are kept as `fit` would; the result takes over.
 
-        Where the stream has not changed, neither does the number of clusters without need. Nothing
-        happens as long as the samples are all alike.
+        Where the stream has not changed for long, neither does the number of clusters without need.
+        Nothing happens as long as the samples are all alike.
         """
         assert settings.new_annealer is not None
         rows, weights = kept.in_order()
@@ -236,7 +240,8 @@ class ClusterLearner(Learner[ClusterSettings]):
         chosen, annealer = fresh.chosen, self.annealer
         if annealer.chosen is not None:
             before = self.answering()
-            if not changed and _still_plausible(fresh, before.n_clusters):
+            settled = kept.since > SETTLED and not changed
+            if settled and _still_plausible(fresh, before.n_clusters):
                 chosen = _read_at(fresh, before.n_clusters)
             chosen = numbered_as(chosen, before, self.divergence, rows)
         kept.expect(assigned(chosen, self.divergence, rows), chosen.n_clusters)
@@ -306,19 +311,19 @@ def _read_at(annealer: Annealer, n_clusters: int) -> Level:
 
 
 def _still_plausible(annealer: Annealer, n_clusters: int) -> bool:
-    """Whether a number of clusters other than the one chosen is not refuted.
+    """Whether a number of clusters may be right that is not the one chosen: as far as that is sure.
 
     One cluster is no answer to insist on: there may have been too few samples to see more.
     """
-    assert annealer.chosen is not None
-    if n_clusters in (1, annealer.chosen.n_clusters):
+    choose, chosen = annealer.choose, annealer.chosen
+    assert chosen is not None
+    if n_clusters in (1, chosen.n_clusters) or n_clusters > annealer.path().n_codevectors.max():
         return False
-    choose = annealer.choose
     if isinstance(choose, PersistentK):
         assert choose.persistence is not None
         return PlausibleNumbers.by_persistence(choose.persistence).supports(n_clusters, 0.0)
     if isinstance(choose, JoinedClusters) and choose.plausible is not None:
-        persists = choose.persistence
-        by_plateau = persists is not None and persists.n_clusters == choose.plausible.best
-        return choose.plausible.supports(n_clusters, 0.0 if by_plateau else LIKELY)
+        persistence = choose.persistence
+        by_plateau = persistence is not None and persistence.n_clusters == choose.plausible.best
+        return by_plateau or choose.plausible.margin < SURE
     return False
