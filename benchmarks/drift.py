@@ -6,7 +6,7 @@ Everyone predicts each sample before it learns it. `ODAClassifier` gets features
 running means (`TabularModel`'s, in C++) and answers in blocks of 100 samples by the model as it
 stood before the block; river's KNN gets them from river's StandardScaler, trees and naive Bayes
 need no scale. The bar: with drift_detector="auto" better than without, and than every one of
-river's.
+river's. Streams of clusters follow (clustering_streams.py).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from annealed import ODAClassifier, TablePreprocessor
+from benchmarks import clustering_streams
 from benchmarks.harness import header, one_thread, table, verdict
 
 SAMPLES, QUICK_SAMPLES = 100_000, 20_000
@@ -117,6 +118,7 @@ def main(quick: bool = False) -> None:
     table(
         "Per cent right before learning (processor seconds); bar: the first is best", names, lines
     )
+    clustering_streams.main(quick)
 
 
 if __name__ == "__main__":

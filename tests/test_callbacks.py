@@ -283,7 +283,7 @@ def test_a_live_plot_follows_a_stream(blobs, plt):
     model = ODAClustering(callbacks=[plot], random_state=0)
     for _ in range(4):
         model.partial_fit(blobs[0])
-    assert plot.n_drawn_ == len(model.path_) > 0
+    assert plot.n_drawn_ > len(model.path_) > 0  # its samples are annealed more than once
 
 
 def test_in_a_notebook_a_live_plot_changes_one_output(blobs, monkeypatch, plt):

@@ -19,6 +19,21 @@ static bool feed_level(LevelBase& level, nb::handle x, const SampleFormat& forma
     return true;
 }
 
+// The same, and the sample is written to a row of an array.
+using Kept = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+static bool feed_and_keep(LevelBase& level, nb::handle x, const SampleFormat& format, double w,
+                          const Kept& rows, std::size_t at) {
+    const auto d = static_cast<std::size_t>(level.features());
+    require(rows.shape(1) == d && at < rows.shape(0), "there is no room to keep the sample");
+    const double* sample = read_sample(x, format, level.features());
+    if (!sample || !is_weight(w)) return false;
+    std::copy(sample, sample + d, rows.data() + at * d);
+    const FlushDenormals flush;
+    level.seen += w;
+    level.step({sample, 1, false}, w, both_roles);
+    return true;
+}
+
 template <class Divergence>
 nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const SampleFormat& format) {
     const double* sample = read_sample(x, format, level.d);
@@ -211,6 +226,8 @@ void define_levels(nb::module_& m) {
     nb::class_<LevelBase>(m, "Level")
         .def("feed", &feed_level, "x"_a, "format"_a, "w"_a,
              "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
+        .def("feed_and_keep", &feed_and_keep, "x"_a, "format"_a, "w"_a, "rows"_a, "at"_a,
+             "As feed does; the sample is written to rows[at], too.")
         .def_ro("count", &LevelBase::count)
         .def_ro("seen", &LevelBase::seen)
         .def_ro("done", &LevelBase::done);

@@ -265,7 +265,12 @@ def test_watched_for_drift_and_learnt_one_by_one(tmp_path):
     # A detector listens anew for ten blocks after the number of clusters was chosen.
     shifted = np.concatenate([X[:2100], X[2100:] + 9.0])
     for model, labels in (
-        (ODAClustering(3, shape="round", drift_detector="auto", random_state=0, **QUICK), None),
+        (
+            ODAClustering(
+                3, shape="round", drift_detector="auto", kept_samples=0, random_state=0, **QUICK
+            ),
+            None,
+        ),
         (ODAClassifier(fine_tune=None, drift_detector="auto", random_state=0, **QUICK), Y),
     ):
 

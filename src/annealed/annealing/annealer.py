@@ -54,6 +54,8 @@ Integers = NDArray[np.int64]
 WARM_UP_SAMPLES = 20_000
 # Rows that foretell where the first split will be.
 FORETELLING_ROWS = 2000
+# Over how many samples for each of its codevectors a codebook that follows is averaged at most.
+SAMPLES_TO_FOLLOW = 20
 # Class frequencies of before a reheating count as those of so many samples.
 REMEMBERED = 200.0
 
@@ -439,14 +441,28 @@ class Annealer:
             state.await_samples(rung, self.schedule)
             state.weight *= min(1.0, REMEMBERED / total)
 
-    def track(self, chosen: Level) -> None:
+    def follow(self, chosen: Level, known: float) -> None:
+        """Track with a level that rests on ``known`` samples, also where its clusters move.
+
+        Steps then never get smaller than those of an average over so many samples a codevector.
+        """
+        self.chosen, self._path = chosen, None
+        floor = 1 / (SAMPLES_TO_FOLLOW * chosen.n_codevectors)
+        schedule = replace(self.schedule, alpha_min=max(self.schedule.alpha_min, floor))
+        self.track(chosen, known, schedule)
+
+    def track(
+        self, chosen: Level, known: float | None = None, schedule: Schedule | None = None
+    ) -> None:
         """From now on follow the samples with the codebook of this level."""
         for c, state in enumerate(self.classes):
             if state.rung is None:  # identical samples: there is nothing to follow yet
                 continue
             mine = chosen.classes == c
             book = codebook.bare(chosen.codevectors[mine], chosen.weights[mine], chosen.nodes[mine])
-            state.track(book, self.last_rung, chosen.temperature, self.schedule, levels=False)
+            state.track(
+                book, self.last_rung, chosen.temperature, schedule or self.schedule, False, known
+            )
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -270,8 +270,12 @@ class ClassAnnealer(RunOwner):
         T: float,
         schedule: Schedule,
         tracked: int = NEVER,
+        known: float | None = None,
     ) -> None:
-        """Start the level at T_k from a codebook; tracking ends after ``tracked`` samples."""
+        """Start the level at T_k from a codebook; tracking ends after ``tracked`` samples.
+
+        Steps are as small as if the codebook rested on ``known`` samples; left out, on one each.
+        """
         self.weight += self.run.seen
         self.samples += self.run.count
         self.rung, self.temperature = rung, T
@@ -281,7 +285,7 @@ class ClassAnnealer(RunOwner):
             book = codebook.perturb(book, size, self.divergence, self.low, self.high)
         K = len(book)
         at_least = schedule.sampled(K) * self._samples_per_codevector(book, T, schedule)
-        n = float(K)
+        n = float(K) if known is None else known
         if schedule.looks_along_axes and not self.tracking:
             n = samples_remembered(book, T, self._mean_distortion(book), at_least)
         by_roles = self.rows is not None and at_least > MOSTLY_NEW * self.rows
@@ -533,13 +537,21 @@ class ClassAnnealer(RunOwner):
         """The coldest rung the class can be read on."""
         return max(self.levels, default=self.first_rung - 1)
 
-    def track(self, book: Codebook, rung: int, T: float, schedule: Schedule, levels: bool) -> None:
+    def track(
+        self,
+        book: Codebook,
+        rung: int,
+        T: float,
+        schedule: Schedule,
+        levels: bool,
+        known: float | None = None,
+    ) -> None:
         """From now on follow the samples at T with this codebook, its size fixed."""
         self.tracking = True
         if levels:  # the path ends on this rung
             self.levels = {k: level for k, level in self.levels.items() if k <= rung}
             self.splits = [split for split in self.splits if split.level <= rung]
-        self.begin(book, rung, T, schedule)
+        self.begin(book, rung, T, schedule, known=known)
 
     # -- reheating -----------------------------------------------------------------------------
 

@@ -8,9 +8,11 @@ persists (`n_clusters.py`), which is asked where borders are not sure.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from annealed.annealing.annealer import Annealer, LevelChooser
 from annealed.annealing.borders import (
@@ -97,6 +99,10 @@ class PlausibleNumbers:
     def margin(self) -> float:
         """Its support."""
         return float(self.support[0])
+
+    def supports(self, K: int, at_least: float) -> bool:
+        """Whether K has as much support."""
+        return bool((self.support[self.n_clusters == K] >= at_least).any())
 
     def __repr__(self) -> str:
         rows = zip(self.n_clusters.tolist(), self.support.tolist(), strict=True)
@@ -264,6 +270,42 @@ def cells(level: Level, few: Level, divergence: BregmanDivergence) -> Indices:
     return kernel_for(divergence).assign(
         level.codevectors, few.codevectors, few.log_weights, few.temperature
     )
+
+
+def assigned(level: Level, divergence: BregmanDivergence, rows: NDArray[Any]) -> Indices:
+    """Number of the likeliest cluster of every row, -1 for those in none."""
+    kernel, mu, weight, T = (
+        kernel_for(divergence), level.codevectors, level.log_weights, level.temperature,
+    )  # fmt: skip
+    if level.clusters is None:
+        return kernel.assign(rows, mu, weight, T)
+    shares = kernel.associate(rows, mu, weight, T, level.groups, int(level.groups.max()) + 1)[0]
+    answer = shares.argmax(axis=1)
+    return np.where(answer == level.n_clusters, -1, answer)
+
+
+def numbered_as(
+    level: Level, before: Level, divergence: BregmanDivergence, rows: NDArray[Any]
+) -> Level:
+    """The same clusters, those that another level has too by the numbers they have there.
+
+    Which are the same is told by the rows they share. Where there are fewer clusters than before,
+    the last ones take the numbers of those that are gone; new ones come last.
+    """
+    K, K_before = level.n_clusters, before.n_clusters
+    now, then = (assigned(one, divergence, rows) for one in (level, before))
+    inside = (now >= 0) & (then >= 0)
+    shared = np.zeros((K, K_before))
+    np.add.at(shared, (now[inside], then[inside]), 1.0)
+    own, old = linear_sum_assignment(-shared)
+    number = np.full(K, -1)
+    alike = (shared[own, old] > 0) & (old < K)
+    number[own[alike]] = old[alike]
+    free = np.setdiff1d(np.arange(K), number)
+    number[number < 0] = free
+    if level.clusters is None:
+        return _in_order(level, np.argsort(number))
+    return replace(level, clusters=np.where(level.clusters < 0, -1, number[level.clusters]))
 
 
 def _in_order(level: Level, order: Indices) -> Level:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -9,25 +10,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
-from annealed.annealing.joined_clusters import JoinedClusters, PlausibleNumbers, Reading
+from annealed.annealing.joined_clusters import (
+    SURE,
+    JoinedClusters,
+    PlausibleNumbers,
+    Reading,
+    assigned,
+    numbered_as,
+)
 from annealed.annealing.n_clusters import GivenK, Persistence, PersistentK
 from annealed.annealing.polish import cut_by_distortion, harden
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
+from annealed.estimators.codevectors import mean_one
+from annealed.estimators.kept_samples import BLOCK, KeptSamples
 from annealed.estimators.learner import Index, Learner, LearnerSettings, Listener
+from annealed.fine_tuning.stream_race import reach
 from annealed.kernels import kernel_for
 from annealed.path import Level, check_level
-from annealed.stored import State, Stored, require
+from annealed.stored import Since, State, Stored, one_width, require
+
+# A number of clusters that rests on so many samples of a stream is changed for another only if that
+# is sure.
+SETTLED = 1000
+
+
+@dataclass(frozen=True)
+class ClusterSettings(LearnerSettings):
+    """What the parameters of a clustering ask of its learner.
+
+    kept_samples : how many of the newest samples are kept
+    new_kept : makes the place for them, of a model that rests on so many samples (0: on none yet)
+    new_annealer : makes an annealer of so many rows, with a seed
+    """
+
+    kept_samples: int = 0
+    new_kept: Callable[[int], KeptSamples] | None = None
+    new_annealer: Callable[[int, int], Annealer] | None = None
 
 
 @dataclass(eq=False)
-class ClusterLearner(Learner[LearnerSettings]):
+class ClusterLearner(Learner[ClusterSettings]):
     """Learns one class: clusters.
 
     polished : the hard clustering that answers until something more is learnt
+    kept : the newest samples of a stream, if they are kept
     """
 
     polished: Level | None = None
+    kept: Annotated[KeptSamples | None, Since("0.2", None)] = None
     # What the newest level shows on the way down, and by how many samples it had ended.
     _reading: Annotated[tuple[int, Reading] | None, Stored.NEVER] = None
 
@@ -41,6 +72,9 @@ class ClusterLearner(Learner[LearnerSettings]):
         for level in (state["fixed"], state["polished"], watched):
             if level is not None:
                 check_level("the model", level, annealer.d, 1)
+        if state["kept"] is not None:
+            one_width("the samples", annealer.d, state["kept"].rows)
+            state["kept"].check_clusters(annealer.chosen)
 
     @classmethod
     def new(
@@ -129,24 +163,22 @@ class ClusterLearner(Learner[LearnerSettings]):
 
     def with_n_clusters(self, n_clusters: int) -> Level:
         """The model with another number of clusters."""
-        annealer, choose = self.annealer, self.annealer.choose
-        path = annealer.path()
-        if isinstance(choose, JoinedClusters):
-            level = choose.read(annealer, n_clusters).level
-            if level is not None:
-                return level
-        return path.codebook(n_clusters)
+        return _read_at(self.annealer, n_clusters)
 
     def fixed_at(self, level: Level) -> Self:
         """A twin that answers with a level of the path and cannot learn further."""
         twin = super().fixed_at(level)
-        twin.polished = None
+        twin.polished = twin.kept = None
         return twin
 
-    def reheat(self, temperature: float, settings: LearnerSettings) -> None:
-        """Go back up the ladder."""
-        self.annealer.reheat(temperature)
+    def reheat(self, temperature: float, settings: ClusterSettings) -> None:
+        """Go back up the ladder, or forget the samples that are kept: others are to come."""
         self.polished = None
+        if self.kept is None:
+            self.annealer.reheat(temperature)
+        else:
+            assert settings.new_kept is not None
+            self.kept = settings.new_kept(0)
 
     def _absorb(
         self,
@@ -155,12 +187,90 @@ class ClusterLearner(Learner[LearnerSettings]):
         weights: Array | None,
         begin: int,
         end: int,
-        settings: LearnerSettings,
+        settings: ClusterSettings,
     ) -> None:
         self.polished = None
-        self.annealer.absorb(rows, None, weights, settings.listen, begin, end)
+        kept = self.kept
+        if kept is None:
+            self.annealer.absorb(rows, None, weights, settings.listen, begin, end)
+            return
+        while begin < end:
+            stop = reach(weights, begin, end, kept.left)
+            self.annealer.absorb(rows, None, weights, settings.listen, begin, stop)
+            kept.add(rows[begin:stop], None if weights is None else weights[begin:stop])
+            if kept.left == 0:
+                self._look(kept, settings)
+            begin = stop
 
-    def _watched(self, settings: LearnerSettings) -> Level:
+    def _look(self, kept: KeptSamples, settings: ClusterSettings) -> None:
+        """A block of samples is over: anneal them again if it is time for that."""
+        changed = self.annealer.chosen is not None and self._has_changed(kept)
+        if changed or kept.is_due:
+            clusters = None
+            if not changed:  # a cluster that nothing came of is not gone
+                clusters = assigned(self.answering(), self.divergence, kept.in_order()[0])
+            kept.forget_what_is_gone(self.divergence, clusters)
+            kept.begin_again(changed)
+            self._anneal_again(kept, settings, changed)
+        else:
+            kept.look_again()
+
+    def _has_changed(self, kept: KeptSamples) -> bool:
+        level = self.answering()
+        rows = kept.newest(min(BLOCK, kept.count))
+        distances = kernel_for(self.divergence).divergences(rows, level.codevectors)
+        nearest = distances.argmin(axis=1)
+        losses, clusters = distances[np.arange(len(rows)), nearest], level.codevector_clusters
+        return kept.has_changed(losses, clusters[nearest], level.n_clusters, level.temperature)
+
+    def _anneal_again(self, kept: KeptSamples, settings: ClusterSettings, changed: bool) -> None:
+        """Anneal the samples that are kept as `fit` would; the result takes over.
+
+        Where the stream has not changed for long, neither does the number of clusters without need.
+        Nothing happens as long as the samples are all alike.
+        """
+        assert settings.new_annealer is not None
+        rows, weights = kept.in_order()
+        even = None if (weights == weights[0]).all() else mean_one(weights)
+        fresh = settings.new_annealer(len(rows), kept.seed)
+        fresh.anneal(rows, None, even, np.random.default_rng(kept.seed))
+        if fresh.chosen is None:
+            kept.wait()
+            return
+        chosen, annealer = fresh.chosen, self.annealer
+        if annealer.chosen is not None:
+            before = self.answering()
+            settled = kept.since > SETTLED and not changed
+            if settled and _still_plausible(fresh, before.n_clusters):
+                chosen = _read_at(fresh, before.n_clusters)
+            chosen = numbered_as(chosen, before, self.divergence, rows)
+        kept.expect(assigned(chosen, self.divergence, rows), chosen.n_clusters)
+        fresh.follow(chosen, float(len(rows)))
+        fresh.set_class_weights([annealer.classes[0].total_weight])
+        fresh.unconverged = annealer.unconverged or fresh.unconverged
+        self.annealer, self._reading = fresh, None
+        if settings.listen is not None:
+            settings.listen(fresh)
+
+    def copy(self) -> Self:
+        """A twin that can go on by itself."""
+        twin = super().copy()
+        twin.kept = None if self.kept is None else self.kept.copy()
+        return twin
+
+    def watch_as(self, settings: ClusterSettings) -> None:
+        """Listen for drift and keep samples, or no longer."""
+        super().watch_as(settings)
+        if not settings.kept_samples:
+            self.kept = None
+        elif self.kept is None or self.kept.most != settings.kept_samples:
+            assert settings.new_kept is not None
+            decided = self.annealer.chosen is not None
+            self.kept = settings.new_kept(
+                max(round(self.annealer.classes[0].total_weight), 1) if decided else 0
+            )
+
+    def _watched(self, settings: ClusterSettings) -> Level:
         return self.annealer.model()
 
     def _losses(self, model: Level, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
@@ -189,3 +299,31 @@ class ClusterLearner(Learner[LearnerSettings]):
         passes = sum(end.samples - start.samples for end, start in zip(hard, starts, strict=True))
         best = min(hard, key=lambda level: level.distortion)
         return replace(best, samples=max(start.samples for start in starts) + passes)
+
+
+def _read_at(annealer: Annealer, n_clusters: int) -> Level:
+    """The model with so many clusters."""
+    if isinstance(annealer.choose, JoinedClusters):
+        level = annealer.choose.read(annealer, n_clusters).level
+        if level is not None:
+            return level
+    return annealer.path().codebook(n_clusters)
+
+
+def _still_plausible(annealer: Annealer, n_clusters: int) -> bool:
+    """Whether a number of clusters may be right that is not the one chosen: as far as that is sure.
+
+    One cluster is no answer to insist on: there may have been too few samples to see more.
+    """
+    choose, chosen = annealer.choose, annealer.chosen
+    assert chosen is not None
+    if n_clusters in (1, chosen.n_clusters) or n_clusters > annealer.path().n_codevectors.max():
+        return False
+    if isinstance(choose, PersistentK):
+        assert choose.persistence is not None
+        return PlausibleNumbers.by_persistence(choose.persistence).supports(n_clusters, 0.0)
+    if isinstance(choose, JoinedClusters) and choose.plausible is not None:
+        persistence = choose.persistence
+        by_plateau = persistence is not None and persistence.n_clusters == choose.plausible.best
+        return by_plateau or choose.plausible.margin < SURE
+    return False

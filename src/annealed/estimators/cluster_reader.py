@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.annealing.joined_clusters import PlausibleNumbers
+from annealed.annealing.joined_clusters import PlausibleNumbers, assigned
 from annealed.annealing.n_clusters import Persistence
 from annealed.divergences import Array
 from annealed.estimators.base import AnnealingEstimator
@@ -86,13 +86,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         return np.nan if found is None else found.margin
 
     def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        model = self._model
-        if model.clusters is not None:
-            answer = self._associate(rows, model, model.groups)[0].argmax(axis=1)
-            return np.where(answer == model.n_clusters, -1, answer)
-        return kernel_for(self._fitted_divergence).assign(
-            rows, model.codevectors, model.log_weights, model.temperature
-        )
+        return assigned(self._model, self._fitted_divergence, rows)
 
     @consistent
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:

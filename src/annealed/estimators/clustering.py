@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,16 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from annealed.annealing.annealer import Annealer
 from annealed.annealing.joined_clusters import JoinedClusters
 from annealed.annealing.n_clusters import GivenK, PersistentK
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
-from annealed.estimators.cluster_learner import ClusterLearner
+from annealed.estimators.cluster_learner import ClusterLearner, ClusterSettings
 from annealed.estimators.cluster_reader import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, mean_one
-from annealed.estimators.learner import LearnerSettings
+from annealed.estimators.kept_samples import (
+    FIRST,
+    FIRST_PER_CLUSTER,
+    LEAST_KEPT,
+    KeptSamples,
+)
 from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import check_parameters, one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
@@ -33,6 +39,30 @@ from annealed.stored import Indices
 K_MAX_TO_JOIN = 400
 # Levels finer than this take no more samples than it: they are there to be joined again.
 K_SAMPLED_TO_JOIN = 50
+
+
+@dataclass(slots=True)
+class KeepingFastPath(FastPath):
+    """Shortcuts for single samples that are kept.
+
+    kept : where
+    """
+
+    kept: KeptSamples | None = None
+
+    def learn(self, x: Any, c: int, w: float) -> bool:
+        """Learn a sample; False, and nothing learnt, if it needs the long way."""
+        kept = self.kept
+        if kept is None or (left := kept.left) <= 1 or x is None:  # the last of a block: a look
+            return False
+        at = (kept.begin + kept.step - left) % kept.most
+        if not self.runs[0].feed_and_keep(x, self.sample_format, w, kept.rows, at):
+            return False
+        kept.left = left - 1
+        if w != 1.0:
+            kept.weights[at] = w
+        self.annealer._path = None
+        return True
 
 
 class ODAClustering(ClusterReader, StreamingEstimator):
@@ -52,7 +82,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         codevector, as in the paper; "auto" then takes the K that persists over the longest stretch
         of log T beyond what data without structure would show.
     min_cluster_size : int or None, default=None
-        Label what lies in no cluster of so many samples -1. Of any shape only.
+        Label what lies in no cluster of so many samples -1, in a stream of those that are kept. Of
+        any shape only.
     divergence : str or BregmanDivergence, default="squared_euclidean"
         One of "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito",
         "logistic"; or `Mahalanobis(matrix)`; or a `BregmanDivergence` of your own.
@@ -86,6 +117,13 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         Listens to losses in `partial_fit` and `learn_one`, and reheats to the top of the ladder
         when they rise: "auto" for a `DriftDetector`, or any object of river's interface
         (``update(x)``, ``drift_detected``).
+    kept_samples : int, default=2000
+        How many of its newest samples a stream keeps, 0 or at least 500. They are annealed as `fit`
+        would after 125, 250, 500, 1000, ... samples, up to this number, and again when the stream
+        has changed, which is seen without being told. Models, and files of them, then hold so many
+        samples. With 0, with ``n_clusters=None`` or more than a quarter of it, and with the paper's
+        ``thresholds`` none are kept: every sample is learnt once, as it comes, and the first answer
+        that lasts takes tens of thousands.
     thresholds : "scale_free" or "paper", default="scale_free"
         Whether thresholds and temperatures scale with the data as above, or are the paper's
         multiples of Delta_S d (see `paper_settings`).
@@ -106,8 +144,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     cluster_centers_ : ndarray of shape (n_clusters_, n_features)
         Mean of every cluster. It need not lie inside one that is bent.
     n_clusters_ : int
-        In a stream as many as the newest level shows; it settles when the path has ended, after
-        some tens of thousands of samples.
+        In a stream 1 until its first samples have been annealed (see ``kept_samples``).
     n_clusters_margin_ : float
         How sure "auto" is: the support of ``n_clusters_`` (nan if the number was given).
     plausible_n_clusters_ : PlausibleNumbers or None
@@ -156,6 +193,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         "shape": [one_of("any", "round")],
         "min_cluster_size": [one_of(None), whole(2)],
         "K_max": [one_of("auto"), whole(1)],
+        "kept_samples": [one_of(0), whole(LEAST_KEPT)],
         "polish": [one_of(True, False)],
     }
 
@@ -180,6 +218,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         alpha: tuple[float, float] = (1.0, 0.9),
         alpha_min: float = 0.0,
         drift_detector: str | Detector | None = None,
+        kept_samples: int = 2000,
         thresholds: str = "scale_free",
         polish: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -203,6 +242,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         self.alpha = alpha
         self.alpha_min = alpha_min
         self.drift_detector = drift_detector
+        self.kept_samples = kept_samples
         self.thresholds = thresholds
         self.polish = polish
         self.random_state = random_state
@@ -264,8 +304,9 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     ) -> Self:
         """Learn the rows of X in the order they come, each once.
 
-        However a stream is cut into calls, the model is the same to the last bit. After the last
-        level the chosen codebook keeps following the samples, its size fixed.
+        However a stream is cut into calls, the model is the same to the last bit. The newest rows
+        are kept and annealed again from time to time (``kept_samples``); clusters that stay keep
+        their numbers. In between the codebook follows the samples, its size fixed.
 
         Parameters
         ----------
@@ -325,7 +366,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
 
     def _cluster_probabilities(self, x: Sample) -> Array:
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
-        if fast_path is not None and fast_path.runs and self._tracks:
+        if x is not None and fast_path is not None and fast_path.runs and self._tracks:
             answer: Array | None = fast_path.runs[0].associations(x, fast_path.sample_format)
             chosen = self._learner.annealer.chosen
             if answer is not None and (chosen is None or chosen.clusters is None):
@@ -349,7 +390,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
         if sample_format is None or self._learner.watch is not None:
             return FastPath(annealer)
-        return FastPath(annealer, sample_format, [annealer.classes[0].run])
+        runs = [annealer.classes[0].run]
+        if self._learner.kept is None:
+            return FastPath(annealer, sample_format, runs)
+        return KeepingFastPath(annealer, sample_format, runs, kept=self._learner.kept)
 
     def _knows(self, y: Any) -> bool:
         return True
@@ -359,10 +403,37 @@ class ODAClustering(ClusterReader, StreamingEstimator):
 
     # -- the learner ---------------------------------------------------------------------------
 
-    def _settings(self) -> LearnerSettings:
-        return LearnerSettings(
-            None if self.drift_detector is None else self._new_watch, self._listener()
+    def _settings(self) -> ClusterSettings:
+        return ClusterSettings(
+            None if self.drift_detector is None else self._new_watch,
+            self._listener(),
+            self.kept_samples if self._samples_first else 0,
+            self._new_kept,
+            self._new_annealer,
         )
+
+    @property
+    def _samples_first(self) -> int:
+        """How many of the samples that a stream keeps are annealed first; 0 if it keeps none."""
+        if self.n_clusters is None or self.thresholds == "paper":
+            return 0
+        first = FIRST
+        while not isinstance(self.n_clusters, str) and first < FIRST_PER_CLUSTER * self.n_clusters:
+            first *= 2
+        return first if first <= self.kept_samples else 0
+
+    def _new_kept(self, known: int) -> KeptSamples:
+        # However a stream is cut, the model is the same, also where no seed is given.
+        seed = 0 if self.random_state is None else self._seed()
+        return KeptSamples.new(
+            self.kept_samples, self._samples_first, self.n_features_in_, seed, known
+        )
+
+    def _new_annealer(self, samples: int, seed: int) -> Annealer:
+        """What anneals so many rows."""
+        divergence, schedule = self._parameters()
+        schedule = self._finer(schedule, samples // 2)
+        return self._new_learner(self.n_features_in_, divergence, schedule, samples, seed).annealer
 
     def _new_learner(
         self,

@@ -138,7 +138,8 @@ class StreamingEstimator(AnnealingEstimator):
 
         For streams that have changed: codevectors that split below the temperature are joined
         again, and the annealing finds what there is now. Class frequencies of before soon fade. A
-        class that no more samples come of keeps its codevectors.
+        class that no more samples come of keeps its codevectors. A clustering that keeps samples
+        forgets them instead, and anneals those to come from the top, whatever the temperature.
 
         Parameters
         ----------

@@ -71,6 +71,12 @@ class LevelRun(Run, Protocol):
         """Learn one sample; False, and nothing learnt, if it is out of the ordinary."""
         ...
 
+    def feed_and_keep(
+        self, x: Any, sample_format: SampleFormat, w: float, rows: Array, at: int, /
+    ) -> bool:
+        """The same, and the sample is written to ``rows[at]``."""
+        ...
+
     def associations(self, x: Any, sample_format: SampleFormat, /) -> Array | None:
         """p(mu_i|x) of one sample; None if it is out of the ordinary or the run cannot say."""
         ...

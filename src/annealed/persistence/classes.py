@@ -17,6 +17,7 @@ from annealed.drift import DriftDetector, Watch
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.estimators.class_learner import ClassLearner
 from annealed.estimators.cluster_learner import ClusterLearner
+from annealed.estimators.kept_samples import KeptSamples
 from annealed.fine_tuning.methods import GeneralizedTuning, SoftTuning, WinnerTuning
 from annealed.fine_tuning.model import Fits, TunedModel
 from annealed.fine_tuning.scoring import Candidate
@@ -67,6 +68,7 @@ PARTS = _named(
     Schema(Competition),
     Schema(BatchAnnealer),
     Schema(ClusterLearner),
+    Schema(KeptSamples),
     Schema(ClassLearner),
     Schema(BatchLearner),
     PlainSchema(TablePreprocessor, PreprocessorState),

@@ -145,5 +145,10 @@ class Level:
     def feed(self, x: Any, sample_format: SampleFormat, w: float, /) -> bool:
         return False  # every sample is looked at
 
+    def feed_and_keep(
+        self, x: Any, sample_format: SampleFormat, w: float, rows: Array, at: int, /
+    ) -> bool:
+        return False
+
     def associations(self, x: Any, sample_format: SampleFormat, /) -> None:
         return None
