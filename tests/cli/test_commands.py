@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import metrics
 from sklearn.datasets import make_moons
@@ -379,18 +380,18 @@ def test_clusters_are_compared_with_a_column(run, flowers, tmp_path):
 
 def test_clusters_of_any_shape_are_counted_as_clusters(run, tmp_path):
     X, y = make_moons(600, noise=0.05, random_state=0)
-    X = np.vstack([X, [[9.0, 9.0]] * 3])  # in no cluster of fifty
-    np.savez(tmp_path / "t.npz", X=X, y=np.append(y, [2, 2, 2]))
+    X = pd.DataFrame(np.vstack([X, [[9.0, 9.0]] * 3]), columns=["a", "b"])  # in no cluster of 50
+    X.assign(y=np.append(y, [2, 2, 2])).to_csv(tmp_path / "t.csv", index=False)
     model = annealed.ODAClustering(min_cluster_size=50, random_state=0).fit(X)
     assert model.n_clusters_ == 2 < len(model.codevectors_)
     annealed.save(model, tmp_path / "m.oda")
-    done = run("evaluate", tmp_path / "m.oda", tmp_path / "t.npz", "--target", "y", "--json")
+    done = run("evaluate", tmp_path / "m.oda", tmp_path / "t.csv", "--target", "y", "--json")
     facts = json.loads(done.stdout)
     labels = model.predict(X)
     assert facts["clusters"] == np.bincount(labels[labels >= 0]).tolist()
     assert facts["rows_in_no_cluster"] == (labels < 0).sum() > 0
     assert np.sum(facts["beside"], axis=1).tolist() == facts["clusters"]
-    text = run("evaluate", tmp_path / "m.oda", tmp_path / "t.npz").stdout
+    text = run("evaluate", tmp_path / "m.oda", tmp_path / "t.csv").stdout
     assert f"{facts['rows_in_no_cluster']} rows are in no cluster" in text
 
 
@@ -451,7 +452,7 @@ FILES = {
     "text.csv": "x,t,y\n" + "1,a,0\n2,b,1\n" * 20,
     "gap.csv": "x,y\n" + "1,0\n,1\n" * 20,
     "t.txt": "a\n",
-    "rows.jsonl": '{"a": 1}\n',
+    "rows.jsonl": '{"a": 1\n',
     "age.csv": "x,y\n" + "".join(f"{k},{20 + k % 21}\n" for k in range(126)),
     "semi.csv": "x;y\n" + "1;0,5\n2;1,5\n" * 20,
     "below.csv": "x\n" + "-1\n2\n" * 20,
@@ -476,7 +477,7 @@ def files(tmp_path):
         (2, "fit t.txt", "its name must end in .csv"),
         (2, "fit -", "standard input cannot be read twice"),
         (2, "fit .", "is a folder, not a file"),
-        (2, "fit rows.jsonl", "only annealed stream reads JSON"),
+        (2, "fit rows.jsonl", "rows.jsonl, line 1 is not JSON"),
         (2, "fit gap.csv --model gap.csv", "--model names gap.csv"),
         (2, "fit gap.csv --model m --report m", "--report names m"),
         (2, "fit below.csv --divergence i_divergence", "below.csv: .*'x'.* --divergence squared_e"),

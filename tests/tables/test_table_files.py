@@ -385,3 +385,43 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert rows == (100_000, 600_000) * 2
     assert kilobytes[1] < kilobytes[0] + 30 * 1024
     assert kilobytes[3] < kilobytes[2] + 30 * 1024
+
+
+# -- JSON lines ----------------------------------------------------------------------------------
+
+
+LINES = """{"cm": 1.5, "colour": "red", "ok": true, "n": 1}
+
+{"colour": null, "cm": null, "n": 2, "ok": false, "late": "x"}
+{"n": "three", "cm": 4, "colour": "blue"}
+"""
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson", "t.json", "t.jsonl.gz"])
+def test_json_lines_are_a_table(tmp_path, name):
+    data = LINES.encode()
+    kinds, rows = everything(write(tmp_path, name, gzip.compress(data) if "gz" in name else data))
+    assert kinds == {
+        "cm": "number", "colour": "category", "ok": "boolean", "n": "category", "late": "category",
+    }  # fmt: skip
+    assert rows == [
+        {"cm": 1.5, "colour": "red", "ok": 1.0, "n": "1", "late": None},
+        {"cm": None, "colour": None, "ok": 0.0, "n": "2", "late": "x"},
+        {"cm": 4.0, "colour": "blue", "ok": None, "n": "three", "late": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1}\n{"a": ', "t.jsonl, line 2 is not JSON"),
+        ('[{"a": 1}]', "one array of JSON; write each object on a line"),
+        ('{"a": 1}\n7\n', "line 2 is not a JSON object: .*7"),
+        ('{"a": 1}\n{"a": [1, 2]}', "column 'a': a cell is a list"),
+        (b'{"a": "\xff"}', "line 1 is not UTF-8"),
+        ('{"a": 1}\n{"a": 1' + 400 * "0" + "}", "row 2, column 'a': inf is not a finite number"),
+    ],
+)
+def test_what_is_wrong_with_json_lines_is_named(tmp_path, text, message):
+    with pytest.raises(TableError, match=message):
+        everything(write(tmp_path, "t.jsonl", text))

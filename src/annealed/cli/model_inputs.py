@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from annealed.persistence import load
-from annealed.tables.files import READABLE, TableError, TableFile, open_table
+from annealed.tables.files import TableError, TableFile, open_table
 
 
 def open_data(path: Path) -> TableFile:
@@ -19,8 +19,6 @@ def open_data(path: Path) -> TableFile:
             "standard input cannot be read twice, as this command does; save it to a file first, "
             "or learn from it with annealed stream"
         )
-    if path.suffix.lower() in (".json", ".jsonl", ".ndjson") and path.is_file():
-        raise ValueError(f"{path}: only annealed stream reads JSON; give a table: {READABLE}")
     return open_table(path)
 
 

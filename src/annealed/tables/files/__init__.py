@@ -1,4 +1,4 @@
-"""Files of tables, read in batches: CSV, Parquet, Arrow, NumPy."""
+"""Files of tables, read in batches: CSV, JSON lines, Parquet, Arrow, NumPy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from annealed.tables.files.arrays import ArrayFile
 from annealed.tables.files.arrow_files import ArrowFile, ParquetTable
 from annealed.tables.files.csv_file import CSVFile
+from annealed.tables.files.json_lines import JSONLinesFile
 from annealed.tables.files.sampling import draw, rows_drawn
 from annealed.tables.files.table_file import Batch, Survey, TableError, TableFile, need_pyarrow
 
@@ -25,10 +26,15 @@ FORMATS: dict[str, type[TableFile]] = {
     ".arrows": ArrowFile,
     ".npy": ArrayFile,
     ".npz": ArrayFile,
+    ".jsonl": JSONLinesFile,
+    ".ndjson": JSONLinesFile,
+    ".json": JSONLinesFile,
 }
+TEXTS = (CSVFile, JSONLinesFile)  # which may be compressed
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 READABLE = (
-    ".csv or .tsv (also .gz, .bz2, .zst), .parquet, .arrow or .feather, and NumPy's .npy and .npz"
+    ".csv, .tsv or .jsonl (also .gz, .bz2, .zst), .parquet, .arrow or .feather, and NumPy's .npy "
+    "and .npz"
 )
 
 
@@ -54,7 +60,7 @@ def open_table(path: str | Path) -> TableFile:
     path = Path(path)
     ends = [suffix.lower() for suffix in path.suffixes]
     end = ends[-1] if ends else ""
-    if end in COMPRESSED and len(ends) > 1 and FORMATS.get(ends[-2]) is CSVFile:
+    if end in COMPRESSED and len(ends) > 1 and FORMATS.get(ends[-2]) in TEXTS:
         end = ends[-2]
     if path.is_dir():
         raise TableError(f"{path} is a folder, not a file")
