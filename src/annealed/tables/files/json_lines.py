@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -84,11 +84,14 @@ class JSONLinesFile(TypedFile):
 
         self.check_columns(columns)
         schema = pa.schema([self.schema.field(name) for name in columns])
-        brought_to = {pa.string(): text_of_cell, pa.float64(): _number}
+        brought_to: dict[Any, Callable[[Any], Any]] = {
+            pa.string(): text_of_cell,
+            pa.float64(): _number,
+        }
         read = [(name, brought_to.get(schema.field(name).type, _as_it_is)) for name in columns]
         objects = self._objects()
         while rows := list(islice(objects, BATCH_ROWS)):
-            cells = {name: [read_cell(row.get(name)) for row in rows] for name, read_cell in read}
+            cells = {name: [as_kind(row.get(name)) for row in rows] for name, as_kind in read}
             yield pa.RecordBatch.from_pydict(cells, schema=schema)
 
 
