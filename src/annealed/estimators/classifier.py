@@ -26,8 +26,9 @@ from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
-from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WINDOW
+from annealed.fine_tuning.methods import TUNINGS
 from annealed.fine_tuning.model import as_annealed, calibrated
+from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.scoring import Candidate, Score
 from annealed.fine_tuning.units import GIVEN, choose_units
 from annealed.fine_tuning.vote import Vote, Voter
@@ -183,6 +184,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             Rule(callable, "a callable"),
         ],
         "K_max": [one_of("auto"), whole(1)],
+        "recent_samples": [whole(0)],
     }
 
     def __init__(
@@ -206,6 +208,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         alpha: tuple[float, float] = (1.0, 0.9),
         alpha_min: float = 0.0,
         drift_detector: str | Detector | None = None,
+        recent_samples: int = 1000,
         thresholds: str = "scale_free",
         priors: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -230,6 +233,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self.alpha = alpha
         self.alpha_min = alpha_min
         self.drift_detector = drift_detector
+        self.recent_samples = recent_samples
         self.thresholds = thresholds
         self.priors = priors
         self.class_weight = class_weight
@@ -384,7 +388,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         annealer, tuner = self._learner.annealer, self._learner.tuner
         if not annealer.finished or not self._priors().as_seen:
             return None
-        if tuner is not None and tuner.tunings:
+        if tuner is not None and tuner.speakers:
             return None
         T = min(state.temperature for state in annealer.classes)
         return T if tuner is None else T * tuner.tempering
@@ -392,12 +396,26 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def _new_fast_path(self) -> FastPath:
         annealer, tuner = self._learner.annealer, self._learner.tuner
         sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
-        racing = tuner is not None and (tuner.racing or tuner.is_due(annealer))
-        other_units = self._learner.units is not None
-        if sample_format is None or self._learner.watch is not None or racing or other_units:
+        watch, other_units = self._learner.watch, self._learner.units is not None
+        due = tuner is not None and tuner.is_due(annealer)
+        if sample_format is None or due or other_units:
             return FastPath(annealer)
-        tunings = [] if tuner is None else [tuning.run for tuning in tuner.tunings]
-        if not all(hasattr(run, "feed") for run in tunings):
+        contestants: list[Any] = []
+        speakers: list[tuple[Any, Any]] = []
+        listeners: list[Any] = []
+        if tuner is not None:
+            contestants = [each.run for each in tuner.contestants]
+            for each in tuner.speakers:
+                own = None if isinstance(each, Nearest) else each.start.level.classes
+                speakers.append((each.run, own))
+            silent = (each.run for each in tuner.companions)
+            heard = [*contestants, *(run for run, _ in speakers)]
+            listeners = [run for run in silent if all(run is not other for other in heard)]
+        everyone = [*contestants, *(run for run, _ in speakers)]
+        unheard = watch is not None and (len(speakers) != 1 or watch.model is not None)
+        if unheard or (tuner is not None and tuner.meets_companions):
+            return FastPath(annealer)
+        if not all(hasattr(run, "test") for run in everyone):
             return FastPath(annealer)
         return FastPath(
             annealer,
@@ -405,7 +423,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             [state.run for state in annealer.classes],
             {label: c for c, label in enumerate(np.array(self._learner.labels).tolist())},
             tuner,
-            tunings,
+            watch,
+            contestants,
+            speakers,
+            listeners,
             [] if tuner is None else tuner.factor.tolist(),
             self._plain_temperature(),
         )
@@ -431,7 +452,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             last=self.level == "last",
             vote=self.level == "vote" and self.fine_tune is not None,
             grows=self.K_max == "auto" and self.level != "last",
-            window=WINDOW if self.drift_detector is None else CHANGING_WINDOW,
+            samples=self.recent_samples,
         )
 
     def _score(self) -> Score | None:
