@@ -112,10 +112,15 @@ public:
     // Take a sample in without looking how well it is told.
     void keep(const RowPointer& pointer, int y, double w) { take(read_row(reader_, pointer), y, w); }
 
-    // Let go of all samples but the latest few.
+    // Let go of all samples but the latest few; a class that none of them is of keeps its own.
     void forget(std::int64_t kept) {
+        const auto old = [&](std::size_t i) { return age(static_cast<int>(i)) > static_cast<double>(kept); };
+        std::vector<bool> met(static_cast<std::size_t>(classes), false);
         for (std::size_t i = 0; i < owner.size(); ++i)
-            if (age(static_cast<int>(i)) > static_cast<double>(kept)) owner[i] = -1, log_weight[i] = -infinity;
+            if (owner[i] >= 0 && !old(i)) met[static_cast<std::size_t>(owner[i])] = true;
+        for (std::size_t i = 0; i < owner.size(); ++i)
+            if (owner[i] >= 0 && old(i) && met[static_cast<std::size_t>(owner[i])])
+                owner[i] = -1, log_weight[i] = -infinity;
         recount();
         known_ = false;
     }

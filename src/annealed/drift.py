@@ -22,8 +22,8 @@ from annealed.stored import Amount, Matrix, State, StoredAs, between, require
 BLOCK = 50
 REMEMBERED = 200
 OLDER = 4
-# Blocks that must be remembered for their own variance and memory to tell anything.
-TELLING = 12
+# Blocks from which on their own variance and memory tell anything, and all there is to tell.
+TELLING, LONG = 12, 48
 # Blocks after an alarm in which no other is believed.
 RESTING = 10
 
@@ -55,7 +55,7 @@ class DriftDetector:
 
     Parameters
     ----------
-    threshold : float, default=4.5
+    threshold : float, default=4.3
         In standard errors.
 
     Raises
@@ -72,13 +72,15 @@ class DriftDetector:
     True
     """
 
-    threshold: Amount = 4.5
+    threshold: Amount = 4.3
     drift_detected: bool = field(init=False)
     # Of the block under way.
     count: Annotated[int, between(0, BLOCK)] = field(init=False)
     total: float = field(init=False)
     squares: float = field(init=False)
     blocks: Matrix = field(init=False)  # sums of values and of their squares
+    # How much more blocks varied than independent values would, when many were last remembered.
+    excess: Amount = field(init=False)
 
     def __post_init__(self) -> None:
         threshold = self.threshold
@@ -86,7 +88,7 @@ class DriftDetector:
             raise ValueError(f"threshold must be a number above 0, got {threshold!r}")
         self.drift_detected = False
         self.count, self.total, self.squares = 0, 0.0, 0.0
-        self.blocks = np.empty((0, 2))
+        self.blocks, self.excess = np.empty((0, 2)), 1.0
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -117,38 +119,57 @@ class DriftDetector:
         older, newer = sums[n - newest - 1, 0], sums[-1, 0] - sums[n - newest - 1, 0]
         k, m = newest * float(BLOCK), (n - newest) * float(BLOCK)
         difference = newer / k - older / m
+        if sums[-1, 0] <= 0:
+            return False
+        whole = bool((self.blocks[:, 0] == self.blocks[:, 1]).all())
         beyond = np.array(
             [
-                _deviance(*each) / self._dispersion(int(cut), sums) - self.threshold**2
-                for cut, each in zip(newest, zip(newer, k, older, m, strict=True), strict=True)
+                _deviance(*each, whole) / self._dispersion(int(cut), sums, whole)
+                for cut, *each in zip(newest, newer, k, older, m, strict=True)
             ]
         )
+        beyond -= self.threshold**2
         cut = int(beyond.argmax())
         if not beyond[cut] > 0:
+            if n >= LONG:
+                of_values = sums[-1, 1] / (n * BLOCK) - (sums[-1, 0] / (n * BLOCK)) ** 2
+                self.excess = self._excess_of_blocks(1, of_values)
             return False
         self.blocks = self.blocks[-int(newest[cut]) :]
         return bool(difference[cut] > 0)
 
-    def _dispersion(self, newest: int, sums: NDArray[np.float64]) -> float:
-        """How much more values vary than counts of the same mean, if there is a cut here."""
+    def _dispersion(self, newest: int, sums: NDArray[np.float64], whole: bool) -> float:
+        """How much more sums vary, if there is a cut here, than independent draws would let them.
+
+        Draws of 0 and 1, if the values are that, otherwise counts.
+        """
         n = len(self.blocks)
-        total, squares = sums[-1]
+        mean = sums[-1, 0] / (n * BLOCK)
         # One error in a block of none is no certainty: half a success and half a failure more.
-        mean, values = total / (n * BLOCK), n * BLOCK
-        of_values = (squares + 0.5) / values - mean**2
-        # Of block sums around the mean of their own side, and how one tells of the next.
+        of_values = (sums[-1, 1] + 0.5) / (n * BLOCK) - mean**2
+        expected = of_values if whole else mean
+        excess = self.excess
+        if n >= TELLING:
+            here = self._excess_of_blocks(newest, of_values)
+            excess = here if n >= LONG else max(here, excess)
+        return max(excess * of_values / expected, 1e-300)
+
+    def _excess_of_blocks(self, newest: int, of_values: float) -> float:
+        """How much more means of blocks vary than if values were independent; at least 1."""
+        n = len(self.blocks)
+        # Of block sums around the mean of their own side, and how one tells of the next: believed
+        # where it exceeds two standard errors of what chance makes of independent values.
         sides = self.blocks[: n - newest, 0], self.blocks[n - newest :, 0]
         rest = np.concatenate([side - side.mean() for side in sides])
-        of_blocks, lagged = 0.0, 0.0
-        if n >= TELLING:
-            of_blocks = float(rest @ rest) / (n - 2) / BLOCK
-            if of_blocks > 0:
-                lagged = float(rest[1:] @ rest[:-1] / (rest @ rest)) + 1 / n
-        # The long-run variance of a series whose memory fades by `lagged` from block to block.
-        lagged = min(max(lagged, 0.0), 0.9)
-        of_blocks *= (1 + lagged) / (1 - lagged)
-        spread = max(of_values, of_blocks)
-        return max(spread / mean, 1e-300) if mean > 0 else 1.0
+        total = float(rest @ rest)
+        if not total > 0 < of_values:
+            return 1.0
+        ratio, lagged = total / (n - 2) / BLOCK / of_values, float(rest[1:] @ rest[:-1]) / total
+        if ratio < 1 + 2 * math.sqrt(2 / n):
+            ratio = 1.0
+        # The long-run variance of a series whose memory fades so much from block to block.
+        lagged = min(lagged + 1 / n, 0.95) if lagged > 2 / math.sqrt(n) else 0.0
+        return ratio * (1 + lagged) / (1 - lagged)
 
     @property
     def since_change(self) -> int:
@@ -156,13 +177,18 @@ class DriftDetector:
         return len(self.blocks) * BLOCK + self.count
 
 
-def _deviance(newer: float, k: float, older: float, m: float) -> float:
-    """Of two counts over so many values each, if they are of one mean; about z squared."""
+def _deviance(newer: float, k: float, older: float, m: float, whole: bool) -> float:
+    """Of two sums over so many values each, if they are of one mean; about z squared.
+
+    Of losses that are 0 or 1 (``whole``), otherwise of counts.
+    """
     mean = (newer + older) / (k + m)
-    if min(newer, older) < 0 or mean <= 0:  # no counts: as of normal values of that variance
-        return max(mean, 0.0) and (newer / k - older / m) ** 2 / (mean * (1 / k + 1 / m))
     parts = ((newer, k), (older, m))
-    return 2 * sum(x * math.log(x / (n * mean)) for x, n in parts if x > 0)
+    found = 2 * sum(x * math.log(x / (n * mean)) for x, n in parts if x > 0)
+    if whole:
+        right = ((k - newer, k), (m - older, m))
+        found += 2 * sum(x * math.log(x / (n * (1 - mean))) for x, n in right if x > 0)
+    return found
 
 
 @dataclass(eq=False, repr=False)

@@ -92,7 +92,10 @@ class Nearest(RunOwner):
         self.run.know_classes(n)
 
     def since_change(self, samples: int) -> Self:
-        """A twin that has forgotten all samples but the latest few."""
+        """A twin that has forgotten all samples but the latest few.
+
+        A class that none of these is of keeps its own.
+        """
         twin = self.copy()
         twin.run.forget(samples)
         return twin

@@ -517,15 +517,13 @@ class StreamTuner:
 
     def _forgetful(self, samples: int) -> list[Runner]:
         """Twins of the companions that know the latest samples only."""
-        if self.neighbours is None:
+        if self.neighbours is None or not samples:
             return []
-        twins: list[Runner] = [self.neighbours.since_change(samples)]
-        if self.means is not None:
-            rows, classes, weights = self.neighbours.latest(samples)
-            means = Nearest(self.means.divergence, self.means.start, self.means.n_classes, None)
-            means.learn(rows, None, classes, weights, 0, len(rows))
-            twins.append(means)
-        return twins
+        twin = self.neighbours.since_change(samples)
+        rows, classes, weights = twin.latest(twin.run.seen)
+        means = Nearest(twin.divergence, twin.start, twin.n_classes, None)
+        means.learn(rows, None, classes, weights, 0, len(rows))
+        return [twin, means]
 
     def _levels(
         self, source: Annealer, log_prior: Array, samples: int | None, *, plain: bool

@@ -74,6 +74,7 @@ class Nearest:
 
     def forget(self, kept: int) -> None:
         old = self.seen - self.born > kept
+        old &= np.isin(self.owner, self.owner[~old])  # a class not met since keeps its own
         self.owner[old], self.log_weight[old] = -1, -np.inf
 
     def learn(
