@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
-from annealed.divergences import Array
+from annealed.divergences import Array, BregmanDivergence, Geometry
 from annealed.fine_tuning.held_out import Selection, sizes
 from annealed.fine_tuning.methods import TUNINGS, WINDOW, SoftTuning, Tuning
 from annealed.fine_tuning.model import TEMPERED_ROWS, Fits, as_annealed, tempered
@@ -39,16 +39,16 @@ from annealed.stored import (
 )
 
 # Samples until a race is over, unless the next one begins before.
-LENGTH = 2000
+LENGTH = 1000
 # Every so many samples of a race it is asked who did best on the latest few, and becomes the one
 # that answers; the winner is who did best on the last half of the race.
 LAP = 100
 RECENT = 300
-DECIDING = 1000
+DECIDING = 500
 # Once so many samples are past, only the better part of the runners goes on, and the best
 # fine-tuning is joined by twins that average over more, fewer and no steps.
-CUT_AT = 600
-SURVIVORS = 8
+CUT_AT = 200
+SURVIVORS = 4
 WINDOWS = WINDOW, 50, 4
 # Runners of a race that go on into one that begins before it is over.
 CARRIED = 4
@@ -191,7 +191,7 @@ class Race:
         places = [*range(self.companions), *kept]
         if self.leader is not None:
             self.leader = places.index(self.leader)
-        for k in best[:2]:
+        for k in best[:1]:
             runner = self.runners[k - self.companions]
             if isinstance(runner, SoftTuning) and runner.rate:
                 for window in WINDOWS:
@@ -274,6 +274,13 @@ class TuningOptions:
 NEVER = 2**61
 
 TUNED, NEIGHBOURS, MEANS = "tuned", "neighbours", "means"
+
+
+class Starts(NamedTuple):
+    """Levels that fine-tunings may start from, and what they measure their steps by."""
+
+    path: AnnealingPath
+    geometry: Geometry
 
 
 @dataclass(eq=False, repr=False)
@@ -451,7 +458,7 @@ class StreamTuner:
         if kept is not None or ended or self.options.method is not None:
             self.begin_race(annealer, log_prior(), score, kept)
 
-    def _kept_path(self, annealer: Annealer, samples: int) -> Annealer | None:
+    def _kept_path(self, annealer: Annealer, samples: int) -> Starts | None:
         """An annealing of the latest samples; None where the stream's own has more to tell."""
         if self.neighbours is None or self.options.last or self.options.method is None:
             return None
@@ -466,19 +473,24 @@ class StreamTuner:
             mean = level.weights[mine] @ level.codevectors[mine] / level.weights[mine].sum()
             rows, weights = np.vstack([rows, mean]), np.append(weights, 1.0)
         classes = np.append(classes, missing).astype(np.int32)
-        most = max(len(rows) // SAMPLES_PER_CODEVECTOR, len(annealer.classes))
-        own = Annealer(annealer.d, annealer.divergence, replace(annealer.schedule, K_max=most))
+        own = Annealer(annealer.d, annealer.divergence, annealer.schedule)
+        most = len(rows) // SAMPLES_PER_CODEVECTOR
+        only_means = most < GROWTH * len(annealer.classes)  # there is nothing more to find
         for _ in annealer.classes:
-            own.add_class()
+            own.add_class(len(rows) + 1 if only_means else None)
+        if only_means:
+            own.absorb(rows, classes, weights, None, 0, len(rows))
+            return Starts(AnnealingPath([own.model()], []), own.geometry())
+        own.schedule = replace(own.schedule, K_max=most)
         own.anneal(rows, classes, weights, np.random.default_rng(samples))
-        return own if own.path() else None
+        return Starts(own.path(), own.geometry()) if own.path() else None
 
     def begin_race(
         self,
         annealer: Annealer,
         log_prior: Array,
         score: Score | None,
-        kept: Annealer | None = None,
+        kept: Starts | None = None,
         *,
         since_change: int | None = None,
     ) -> None:
@@ -487,7 +499,7 @@ class StreamTuner:
         Levels are those of the annealing of samples that are kept, if one is given, otherwise those
         of the stream's. After a change the companions have twins that forgot what was before.
         """
-        source = annealer if kept is None else kept
+        source = Starts(annealer.path(), annealer.geometry()) if kept is None else kept
         runners: list[Runner] = []
         leader = None
         if self.race is not None:
@@ -503,8 +515,10 @@ class StreamTuner:
         if since_change is not None:
             runners += self._forgetful(since_change)
         self.factor = class_factors(annealer, log_prior)
-        if source.path():
-            runners += self._levels(source, log_prior, since_change, plain=kept is None)
+        if source.path:
+            runners += self._levels(
+                annealer.divergence, source, log_prior, since_change, plain=kept is None
+            )
         if not runners and not self.companions:
             return
         if leader is None and self.companions and not annealer.finished:
@@ -526,12 +540,18 @@ class StreamTuner:
         return [twin, means]
 
     def _levels(
-        self, source: Annealer, log_prior: Array, samples: int | None, *, plain: bool
+        self,
+        divergence: BregmanDivergence,
+        source: Starts,
+        log_prior: Array,
+        samples: int | None,
+        *,
+        plain: bool,
     ) -> list[Runner]:
         """Levels of a path, as annealed and fine-tuned on the samples that are kept."""
-        path, n = source.path(), len(log_prior)
-        divergence, geometry = source.divergence, source.geometry()
-        rows, classes, weights = np.empty((0, source.d)), np.empty(0, np.int32), np.empty(0)
+        path, geometry, n = source.path, source.geometry, len(log_prior)
+        d = path[0].codevectors.shape[1]
+        rows, classes, weights = np.empty((0, d)), np.empty(0, np.int32), np.empty(0)
         if self.neighbours is not None:
             rows, classes, weights = self.neighbours.latest(
                 self.options.samples if samples is None else samples
