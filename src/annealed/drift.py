@@ -124,8 +124,8 @@ class DriftDetector:
         whole = bool((self.blocks[:, 0] == self.blocks[:, 1]).all())
         beyond = np.array(
             [
-                _deviance(*each, whole) / self._dispersion(int(cut), sums, whole)
-                for cut, *each in zip(newest, newer, k, older, m, strict=True)
+                _deviance(new, k, old, n * BLOCK - k, whole) / self._dispersion(cut, sums, whole)
+                for cut, new, k, old in zip(newest.tolist(), newer, k, older, strict=True)
             ]
         )
         beyond -= self.threshold**2
@@ -152,7 +152,7 @@ class DriftDetector:
         if n >= TELLING:
             here = self._excess_of_blocks(newest, of_values)
             excess = here if n >= LONG else max(here, excess)
-        return max(excess * of_values / expected, 1e-300)
+        return float(max(excess * of_values / expected, 1e-300))
 
     def _excess_of_blocks(self, newest: int, of_values: float) -> float:
         """How much more means of blocks vary than if values were independent; at least 1."""

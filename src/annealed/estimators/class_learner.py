@@ -17,7 +17,12 @@ from annealed.fine_tuning.held_out import Selection, select
 from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS
 from annealed.fine_tuning.model import Fits, as_annealed
 from annealed.fine_tuning.scoring import Score
-from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions
+from annealed.fine_tuning.stream_race import (
+    StreamTuner,
+    TuningOptions,
+    class_factors,
+    seen_weights,
+)
 from annealed.fine_tuning.tunable import LabelledRows
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters
@@ -127,7 +132,7 @@ class ClassLearner(Learner[ClassSettings]):
         self.annealer.add_class()
         self.labels.append(label)
         if self.tuner is not None:
-            self.tuner.add_class()
+            self.tuner.add_class(class_factors(self.annealer, self.log_prior(settings)))
 
     def anneal(
         self,
@@ -241,7 +246,7 @@ class ClassLearner(Learner[ClassSettings]):
             if wrong is None:
                 present = stop - here.start
                 if weights is not None:
-                    present = np.count_nonzero(weights[here])
+                    present = int(np.count_nonzero(weights[here]))
                 wrong = np.full(present, np.nan)
             losses.append(wrong)
             if plain is not None:
@@ -288,8 +293,7 @@ class ClassLearner(Learner[ClassSettings]):
 
     def log_prior(self, settings: ClassSettings) -> Array:
         """Log probability of the classes, in the order they appeared."""
-        weight = np.array([state.total_weight for state in self.annealer.classes])
-        return settings.priors.log(self.labels, weight)
+        return settings.priors.log(self.labels, seen_weights(self.annealer))
 
     def tuned(self) -> Vote | None:
         """The fine-tuned model that answers, if one does."""
@@ -340,7 +344,10 @@ class ClassLearner(Learner[ClassSettings]):
         )
 
     def _new_tuner(self, settings: ClassSettings) -> StreamTuner:
-        return StreamTuner(self._options(settings))
+        tuner = StreamTuner(self._options(settings))
+        if self.labels:
+            tuner.factor = class_factors(self.annealer, self.log_prior(settings))
+        return tuner
 
     def _measured(
         self,

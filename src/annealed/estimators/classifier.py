@@ -76,7 +76,9 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
         to eight, fine-tuned, whose class probabilities are averaged with the shares that make such
         rows most likely; probabilities are mostly better, decisions about the same. "last": the
         coldest. Rows not learnt are parts of the rows held out in `fit`, and the samples to
-        come in a stream, where one level answers at a time. Levels that are not fine-tuned do not
+        come in a stream, where one at a time answers: a level, the latest samples as nearest
+        neighbours, or class means, whichever does best on the latest few hundred samples ("last":
+        always the coldest level). Levels that are not fine-tuned do not
         vote. Any other level is reached with `at`.
     fine_tune : {"soft_lvq", "lvq", "glvq", None}, default="soft_lvq"
         What follows the annealing. "soft_lvq" follows the model's own associations: it moves
@@ -96,11 +98,17 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
 epsilon_r, delta, alpha, alpha_min, thresholds
         As in `ODAClustering`; gamma = 0.8 and 20 samples per codevector by default, since a
         decision needs fewer levels than a count of clusters.
-    drift_detector : None, "auto" or detector, default=None
+    drift_detector : None, "auto" or detector, default="auto"
         Listens to the errors (1 where a sample's class is not the predicted one, else 0) in
-        `partial_fit` and `learn_one`, and reheats to the top of the ladder when they become more
-        frequent: "auto" for a `DriftDetector`, or any object of river's interface (``update(x)``,
-        ``drift_detected``).
+        `partial_fit` and `learn_one`. When they become more frequent, models of the samples since
+        the change join the race, and the annealing begins again at the top of the ladder: "auto"
+        for a `DriftDetector`, or any object of river's interface (``update(x)``,
+        ``drift_detected``). `fit` does not listen.
+    recent_samples : int, default=1000
+        How many of the latest samples of a stream are kept: as nearest neighbours, which answer
+        where nothing does better, and to start again from after a change. Half of the room is for
+        the last samples of classes that have become rare. A model file then holds samples, each
+        as it came; 0 keeps none. In `fit` none are kept.
     priors : array-like of shape (n_classes,) or None, default=None
         Class probabilities in the order of ``classes_``; None takes those seen.
     class_weight : dict, "balanced" or None, default=None
@@ -145,8 +153,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         on at most 500 of the rows learnt. They are nan in a stream.
     candidates_ : tuple of annealed.fine_tuning.scoring.Candidate
         What was tried on rows not learnt: number of codevectors, what was fitted, steps of
-        fine-tuning, score, accuracy, log loss. In a stream they appear when the race between them
-        is over, 2000 samples after the coldest level.
+        fine-tuning, score, accuracy, log loss. In a stream they appear when a race between them
+        is over, and are gone while the next one is on.
     chosen_ : annealed.fine_tuning.scoring.Candidate or None
         What predicts, all voters together (not of a model from `at`, which is as annealed). After
         `fit` its score, accuracy and log loss are estimates from rows held out, corrected for
@@ -207,7 +215,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         delta: str | float = "auto",
         alpha: tuple[float, float] = (1.0, 0.9),
         alpha_min: float = 0.0,
-        drift_detector: str | Detector | None = None,
+        drift_detector: str | Detector | None = "auto",
         recent_samples: int = 1000,
         thresholds: str = "scale_free",
         priors: ArrayLike | None = None,
@@ -303,8 +311,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """Learn the rows of X in the order they come, each once.
 
         However a stream is cut into calls, the model is the same to the last bit. New classes may
-        appear at any time; each warms up and cools at its own pace. After `fit` its voters learn
-        the rows, and their shares stay.
+        appear at any time, and count from their first row. After `fit` its voters learn the rows,
+        and their shares stay until the stream changes.
 
         Parameters
         ----------

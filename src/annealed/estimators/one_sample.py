@@ -95,7 +95,9 @@ class FastPath:
         race = tuner.race
         if tuner.since + 1 >= tuner.due or (race is not None and race.left <= 1):
             return False
-        if x is None or not self.runs[c].feed(x, self.sample_format, w):
+        if not self.factors[c] > 0 or x is None:
+            return False
+        if not self.runs[c].feed(x, self.sample_format, w):
             return False
         tuner.since += 1
         counted, wrong = w * self.factors[c], 0

@@ -131,7 +131,7 @@ class Nearest(RunOwner):
     @property
     def n_codevectors(self) -> int:
         """Samples, or classes, there are."""
-        return max(min(self.run.seen, self._room), 1)
+        return max(len(self.kernel.read(self.run)["mu"]), 1)
 
     def latest(self, n: int) -> tuple[Array, Classes, Array]:
         """Of the latest n samples those that are kept, oldest first: rows, classes, weights."""
@@ -151,6 +151,7 @@ class Nearest(RunOwner):
         bias = (state["log_weight"] - state["recency"] * state["age"])[order]
         first, sizes = np.unique(classes, return_index=True, return_counts=True)[1:]
         share = np.exp(bias - np.repeat(np.maximum.reduceat(bias, first), sizes))
+        share = np.maximum(share, 1e-300)  # old samples that no longer count are still there
         relevances = np.exp(state["relevance"])
         scale = float(relevances.mean())
         level = Level(

@@ -406,9 +406,12 @@ class StreamTuner:
 
     # -- classes -------------------------------------------------------------------------------
 
-    def add_class(self) -> None:
-        """A class nobody has seen before: what was fine-tuned does not know it."""
-        self.factor = np.append(self.factor, 1.0)
+    def add_class(self, factor: Array) -> None:
+        """A class nobody has seen before: what was fine-tuned does not know it.
+
+        ``factor`` says how much samples of each class count from now on.
+        """
+        self.factor = factor
         for each in self.companions:
             each.know_classes(len(self.factor))
         if self.companions:
@@ -618,8 +621,6 @@ class StreamTuner:
         answers was wrong about each row that counts, where that is known.
         """
         present = np.ones(len(X), dtype=bool) if weights is None else weights > 0
-        if not len(self.factor):  # made for classes that were met before
-            self.factor = np.ones(len(annealer.classes))
         self._meet(annealer, X, present)
         self.since += int(present.sum())
         if self.race is None and not self.tunings and not self.companions:
@@ -630,9 +631,10 @@ class StreamTuner:
             counted = counted * weights
         if self.race is None:
             return None, self._learn_alone(X, classes, counted, present)
-        before = self.race.seen
+        before, losses = self.race.seen, np.full(len(X), np.nan)
         taking_part = self.companions[: self.race.companions]
-        wrong = self.race.run(taking_part, X, classes, counted)
+        losses[counted > 0] = self.race.run(taking_part, X, classes, counted)
+        wrong = losses[present]
         for each in self.companions[self.race.companions :]:
             each.keep(X, classes, counted)
         if self.race.seen == before or (self.race.seen % LAP and not self.race.over):
@@ -662,7 +664,8 @@ class StreamTuner:
             )
         if answer is None:
             return None
-        return (answer[present].argmax(axis=1) != classes[present]).astype(float)
+        wrong = np.asarray(answer.argmax(axis=1) != classes, dtype=float)
+        return np.where(counted > 0, wrong, np.nan)[present]
 
     def _end_race(self, finished: bool, score: Score | None) -> Level | None:
         assert self.race is not None
@@ -733,10 +736,14 @@ def _rehearsal(n: int) -> NDArray[np.int64]:
 
 def class_factors(annealer: Annealer, log_prior: Array) -> Array:
     """How much a sample of each class counts, so that classes are as likely as asked."""
-    weight = np.array([state.total_weight for state in annealer.classes])
-    if not (weight > 0).all():
-        return np.ones(len(weight))
+    weight = seen_weights(annealer)
     return np.asarray(np.exp(log_prior) * weight.sum() / weight)
+
+
+def seen_weights(annealer: Annealer) -> Array:
+    """Weight of the samples of every class; one more of each while there is one without any."""
+    weight = np.array([state.total_weight for state in annealer.classes])
+    return weight if (weight > 0).all() else weight + 1
 
 
 def reach(weights: Array | None, begin: int, end: int, left: int) -> int:
