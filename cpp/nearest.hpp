@@ -206,7 +206,8 @@ private:
             for (std::size_t i = k; i < k + W; ++i)
                 if (e_[i] > 0) posterior[static_cast<int>(owner[i])] += e_[i];
         }
-        for (int c = 0; c < classes; ++c) posterior[c] /= total_;
+        // Summed in another order, a sure class might come to 1 + 2e-16.
+        for (int c = 0; c < classes; ++c) posterior[c] = std::min(posterior[c] / total_, 1.0);
     }
 
     void blame(const Row& row, int y, double w) {

@@ -381,8 +381,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """Classes in the order they appeared, and their probabilities."""
         learner = self._learner
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
-        answer = None if fast_path is None else fast_path.posterior(x)
-        if fast_path is not None and answer is not None:
+        if fast_path is None:  # not kept: who reads changes nothing, and answers to the last bit
+            fast_path = self._new_fast_path()  # are those of one that has learnt one at a time
+        answer = fast_path.posterior(x)
+        if answer is not None:
             power = 1.0 if learner.tuner is None else learner.tuner.calibration
             if power != 1:
                 answer = calibrated(answer[None, :], power)[0]

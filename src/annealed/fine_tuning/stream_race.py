@@ -40,6 +40,7 @@ from annealed.stored import (
 
 # Samples until a race is over, unless the next one begins before.
 LENGTH = 1000
+LONGER = 2000  # where newcomers have nothing to prepare themselves with
 # Every so many samples of a race it is asked who did best on the latest few, and becomes the one
 # that answers; the winner is who did best on the last half of the race.
 LAP = 100
@@ -87,6 +88,9 @@ class Race:
         Those of this race alone. One that only tests has rate 0.
     companions : int
         Runners that are there also between races; they come first wherever runners are counted.
+    barred : int
+        The first few of the runners may lead, but not win: they have learnt so much longer than
+        the others that they would, although those will be better.
     length : int
         Samples until it is over.
     """
@@ -94,6 +98,7 @@ class Race:
     n_classes: Positive
     runners: list[Tuning | Nearest]
     companions: Count = 0
+    barred: Count = 0
     length: Positive = LENGTH
     seen: Count = 0
     leader: Count | None = None
@@ -112,8 +117,9 @@ class Race:
     def check_stored(cls, state: State) -> None:
         """There is an answer of every runner to every sample, and a class and weight of it."""
         runners, seen, leader = state["runners"], state["seen"], state["leader"]
+        require(state["barred"] <= len(runners), "a race bars runners there are not")
         n_runners, n = len(runners) + state["companions"], state["n_classes"]
-        require(n_runners and seen < state["length"] <= LENGTH, "a race is over")
+        require(n_runners and seen < state["length"] <= LONGER, "a race is over")
         require(leader is None or leader < n_runners, "a race is led by nobody")
         require(n_runners == len(state["answers"]), "a race has answers of other runners")
         rows = (seen // LAP + 1) * LAP
@@ -186,7 +192,8 @@ class Race:
         start = self.seen - self.seen // 2
         order = np.argsort(-self._scores(start, score), kind="stable")
         best = [int(k) for k in order if k >= self.companions]
-        kept = sorted({*best[:SURVIVORS], *([] if self.leader is None else [self.leader])})
+        barred = range(self.companions, self.companions + self.barred)
+        kept = sorted({*best[:SURVIVORS], *barred, *([] if self.leader is None else [self.leader])})
         kept = [k for k in kept if k >= self.companions]
         places = [*range(self.companions), *kept]
         if self.leader is not None:
@@ -206,6 +213,11 @@ class Race:
         """The winner's place, everyone's score, accuracy and log loss, and its calibration."""
         start = max(self.seen - DECIDING, self.seen // 4)
         best = self._best(start, score)
+        barred = range(self.companions, self.companions + self.barred)
+        if best in barred and len(self.answers) > len(barred):
+            scores = self._scores(start, score)
+            scores[barred.start : barred.stop] = -np.inf
+            best = int(np.argmax(scores))
         scorer = self._scorer(start, score)
         scored = np.array([scorer(self._replies(k, start)) for k in range(len(self.answers))])
         return best, scored, scorer.calibration(self._replies(best, start))
@@ -459,7 +471,7 @@ class StreamTuner:
             self.due += min(self.due, LONGEST_WAIT)
         kept = None if ended else self._kept_path(annealer, self.since)
         if kept is not None or ended or self.options.method is not None:
-            self.begin_race(annealer, log_prior(), score, kept)
+            self.begin_race(annealer, log_prior(), score, kept, final=ended)
 
     def _kept_path(self, annealer: Annealer, samples: int) -> Starts | None:
         """An annealing of the latest samples; None where the stream's own has more to tell."""
@@ -496,6 +508,7 @@ class StreamTuner:
         kept: Starts | None = None,
         *,
         since_change: int | None = None,
+        final: bool = False,
     ) -> None:
         """Begin a race of levels, of whoever did best in the last one, and of the companions.
 
@@ -515,6 +528,8 @@ class StreamTuner:
         elif self.tunings and self.tunings[0].rate > 0:
             runners.append(self.tunings[0])
             leader = len(self.companions)
+        # Samples that are kept prepare the newcomers; without them they begin far behind.
+        barred = len(runners) if final and self.neighbours is None else 0
         if since_change is not None:
             runners += self._forgetful(since_change)
         self.factor = class_factors(annealer, log_prior)
@@ -527,7 +542,8 @@ class StreamTuner:
         if leader is None and self.companions and not annealer.finished:
             leader = 0
         self.tunings, self.shares, self.speaker = [], np.empty(0), TUNED  # all are in the race now
-        self.race = Race(len(log_prior), runners, len(self.companions))
+        length = LONGER if barred else LENGTH
+        self.race = Race(len(log_prior), runners, len(self.companions), barred, length)
         self.race.leader = leader
         self.calibration = 1.0
         self.candidates, self.chosen, self.voters = (), None, ()  # until it is over

@@ -114,7 +114,7 @@ class Nearest:
         s = self.log_weight[there] - r * age - beta * d
         e = np.exp(s - s.max())
         share = np.bincount(owner, e, minlength=self.classes)
-        posterior = share / e.sum()
+        posterior = np.minimum(share / e.sum(), 1.0)
         if share[y] > 1e-12 * e.sum():
             g = np.where(owner == y, e / share[y], 0.0) - e / e.sum()
             g = np.where(np.abs(g) > LEAST_BLAME, w * g, 0.0)
