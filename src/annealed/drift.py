@@ -79,7 +79,7 @@ class DriftDetector:
     total: float = field(init=False)
     squares: float = field(init=False)
     blocks: Matrix = field(init=False)  # sums of values and of their squares
-    # How much more blocks varied than independent values would, when many were last remembered.
+    # How much more blocks vary than independent values would: a running mean, which changes survive.
     excess: Amount = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +133,8 @@ class DriftDetector:
         if not beyond[cut] > 0:
             if n >= LONG:
                 of_values = sums[-1, 1] / (n * BLOCK) - (sums[-1, 0] / (n * BLOCK)) ** 2
-                self.excess = self._excess_of_blocks(1, of_values)
+                here = self._excess_of_blocks(1, of_values)
+                self.excess += (here - self.excess) / REMEMBERED
             return False
         self.blocks = self.blocks[-int(newest[cut]) :]
         return bool(difference[cut] > 0)
@@ -151,7 +152,7 @@ class DriftDetector:
         excess = self.excess
         if n >= TELLING:
             here = self._excess_of_blocks(newest, of_values)
-            excess = here if n >= LONG else max(here, excess)
+            excess = max(here, excess)
         return float(max(excess * of_values / expected, 1e-300))
 
     def _excess_of_blocks(self, newest: int, of_values: float) -> float:

@@ -383,7 +383,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
         if fast_path is None:  # not kept: who reads changes nothing, and answers to the last bit
             fast_path = self._new_fast_path()  # are those of one that has learnt one at a time
-        answer = fast_path.posterior(x)
+        answer = None if x is None else fast_path.posterior(x)
         if answer is not None:
             power = 1.0 if learner.tuner is None else learner.tuner.calibration
             if power != 1:
