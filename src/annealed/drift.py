@@ -79,7 +79,7 @@ class DriftDetector:
     total: float = field(init=False)
     squares: float = field(init=False)
     blocks: Matrix = field(init=False)  # sums of values and of their squares
-    # How much more blocks vary than independent values would: a running mean, which changes survive.
+    # How much more blocks vary than independent values would: a running mean that survives changes.
     excess: Amount = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class DriftDetector:
         whole = bool((self.blocks[:, 0] == self.blocks[:, 1]).all())
         beyond = np.array(
             [
-                _deviance(new, k, old, n * BLOCK - k, whole) / self._dispersion(cut, sums, whole)
+                self._surprise(_deviance(new, k, old, n * BLOCK - k, whole), cut, sums, whole)
                 for cut, new, k, old in zip(newest.tolist(), newer, k, older, strict=True)
             ]
         )
@@ -139,21 +139,27 @@ class DriftDetector:
         self.blocks = self.blocks[-int(newest[cut]) :]
         return bool(difference[cut] > 0)
 
-    def _dispersion(self, newest: int, sums: NDArray[np.float64], whole: bool) -> float:
-        """How much more sums vary, if there is a cut here, than independent draws would let them.
+    def _surprise(
+        self, deviance: float, newest: int, sums: NDArray[np.float64], whole: bool
+    ) -> float:
+        """What the deviance between both sides of a cut comes to, as the square of a normal value.
 
-        Draws of 0 and 1, if the values are that, otherwise counts.
+        It is measured in units of how much more sums vary than independent draws would let them:
+        draws of 0 and 1, if the values are that (``whole``), otherwise counts.
         """
         n = len(self.blocks)
         mean = sums[-1, 0] / (n * BLOCK)
         # One error in a block of none is no certainty: half a success and half a failure more.
         of_values = (sums[-1, 1] + 0.5) / (n * BLOCK) - mean**2
-        expected = of_values if whole else mean
+        dispersion = of_values / (of_values if whole else mean)
         excess = self.excess
         if n >= TELLING:
-            here = self._excess_of_blocks(newest, of_values)
-            excess = max(here, excess)
-        return float(max(excess * of_values / expected, 1e-300))
+            excess = max(self._excess_of_blocks(newest, of_values), excess)
+        square = float(deviance / max(dispersion * excess, 1e-300))
+        # Where the unit itself is an estimate, from about so many independent blocks, large values
+        # are less rare: as Student's t, turned into a normal value.
+        blocks = n / excess
+        return square if excess == 1 else blocks * math.log1p(square / blocks)
 
     def _excess_of_blocks(self, newest: int, of_values: float) -> float:
         """How much more means of blocks vary than if values were independent; at least 1."""
