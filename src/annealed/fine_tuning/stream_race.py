@@ -531,7 +531,10 @@ class StreamTuner:
         # Samples that are kept prepare the newcomers; without them they begin far behind.
         barred = len(runners) if final and self.neighbours is None else 0
         if since_change is not None:
-            runners += self._forgetful(since_change)
+            twins = self._forgetful(since_change)
+            if twins and self._better_anew(annealer.divergence, since_change):
+                leader = len(self.companions) + len(runners)
+            runners += twins
         self.factor = class_factors(annealer, log_prior)
         if source.path:
             runners += self._levels(
@@ -557,6 +560,22 @@ class StreamTuner:
         means = Nearest(twin.divergence, twin.start, twin.n_classes, None)
         means.learn(rows, None, classes, weights, 0, len(rows))
         return [twin, means]
+
+    def _better_anew(self, divergence: BregmanDivergence, samples: int) -> bool:
+        """Whether neighbours begun with the latest samples do better on them than who answers.
+
+        They are tested on each before they learn it; the other has learnt them already.
+        """
+        assert self.neighbours is not None
+        old, now = self.model(), self.neighbours
+        rows, classes, weights = now.latest(samples)
+        if old is None or not len(rows):
+            return False
+        anew = Nearest(now.divergence, now.start, now.n_classes, now.samples)
+        told = anew.learn(rows, None, classes, weights, 0, len(rows), answer=True)
+        known = old.posterior(divergence, rows, now.n_classes)
+        right, wrong = (float((each.argmax(axis=1) == classes).mean()) for each in (told, known))
+        return right > wrong
 
     def _levels(
         self,
