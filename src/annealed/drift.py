@@ -28,6 +28,9 @@ TELLING, LONG = 12, 48
 RESTING = 10
 
 
+Values = NDArray[np.float64]
+
+
 class Detector(Protocol):
     """What is asked of a detector: river's interface."""
 
@@ -117,15 +120,22 @@ class DriftDetector:
             return False
         sums = np.cumsum(self.blocks, axis=0)
         older, newer = sums[n - newest - 1, 0], sums[-1, 0] - sums[n - newest - 1, 0]
-        k, m = newest * float(BLOCK), (n - newest) * float(BLOCK)
+        k, m = (np.asarray(blocks * BLOCK, dtype=float) for blocks in (newest, n - newest))
         difference = newer / k - older / m
-        if sums[-1, 0] <= 0:
+        mean = sums[-1, 0] / (n * BLOCK)
+        if mean <= 0:
             return False
+        # One error in a block of none is no certainty: half a success and half a failure more.
+        of_values = (sums[-1, 1] + 0.5) / (n * BLOCK) - mean**2
         whole = bool((self.blocks[:, 0] == self.blocks[:, 1]).all())
+        # How much more values vary than draws of 0 and 1, if they are that, or than counts.
+        dispersion = max(1.0 if whole else of_values / mean, 1e-300)
+        squares = _deviance(newer, k, older, m, mean, whole) / dispersion
         beyond = np.array(
             [
-                self._surprise(_deviance(new, k, old, n * BLOCK - k, whole), cut, sums, whole)
-                for cut, new, k, old in zip(newest.tolist(), newer, k, older, strict=True)
+                # Sums in fact vary at least as much as independent ones: most cuts are none.
+                self._surprise(square, cut, of_values) if square > self.threshold**2 else 0.0
+                for square, cut in zip(squares.tolist(), newest.tolist(), strict=True)
             ]
         )
         beyond -= self.threshold**2
@@ -139,27 +149,20 @@ class DriftDetector:
         self.blocks = self.blocks[-int(newest[cut]) :]
         return bool(difference[cut] > 0)
 
-    def _surprise(
-        self, deviance: float, newest: int, sums: NDArray[np.float64], whole: bool
-    ) -> float:
-        """What the deviance between both sides of a cut comes to, as the square of a normal value.
+    def _surprise(self, square: float, newest: int, of_values: float) -> float:
+        """What a difference between both sides of a cut comes to, as the square of a normal value.
 
-        It is measured in units of how much more sums vary than independent draws would let them:
-        draws of 0 and 1, if the values are that (``whole``), otherwise counts.
+        Given as that of independent values.
         """
-        n = len(self.blocks)
-        mean = sums[-1, 0] / (n * BLOCK)
-        # One error in a block of none is no certainty: half a success and half a failure more.
-        of_values = (sums[-1, 1] + 0.5) / (n * BLOCK) - mean**2
-        dispersion = of_values / (of_values if whole else mean)
-        excess = self.excess
+        n, excess = len(self.blocks), self.excess
         if n >= TELLING:
             excess = max(self._excess_of_blocks(newest, of_values), excess)
-        square = float(deviance / max(dispersion * excess, 1e-300))
-        # Where the unit itself is an estimate, from about so many independent blocks, large values
+        if excess == 1:
+            return square
+        # The unit itself is an estimate, from about so many independent blocks, and large values
         # are less rare: as Student's t, turned into a normal value.
         blocks = n / excess
-        return square if excess == 1 else blocks * math.log1p(square / blocks)
+        return blocks * math.log1p(square / excess / blocks)
 
     def _excess_of_blocks(self, newest: int, of_values: float) -> float:
         """How much more means of blocks vary than if values were independent; at least 1."""
@@ -184,18 +187,22 @@ class DriftDetector:
         return len(self.blocks) * BLOCK + self.count
 
 
-def _deviance(newer: float, k: float, older: float, m: float, whole: bool) -> float:
-    """Of two sums over so many values each, if they are of one mean; about z squared.
+def _deviance(
+    newer: Values, k: Values, older: Values, m: Values, mean: float, whole: bool
+) -> Values:
+    """Of pairs of sums over so many values each, if they are of one mean; about z squared.
 
     Of losses that are 0 or 1 (``whole``), otherwise of counts.
     """
-    mean = (newer + older) / (k + m)
-    parts = ((newer, k), (older, m))
-    found = 2 * sum(x * math.log(x / (n * mean)) for x, n in parts if x > 0)
-    if whole:
-        right = ((k - newer, k), (m - older, m))
-        found += 2 * sum(x * math.log(x / (n * (1 - mean))) for x, n in right if x > 0)
-    return found
+
+    def of(x: Values, n: Values, expected: float) -> Values:
+        positive = np.maximum(x, 1e-300)
+        return np.asarray(np.where(x > 0, x * np.log(positive / (n * expected)), 0.0))
+
+    found = of(newer, k, mean) + of(older, m, mean)
+    if whole and mean < 1:
+        found = found + of(k - newer, k, 1 - mean) + of(m - older, m, 1 - mean)
+    return np.asarray(2 * found)
 
 
 @dataclass(eq=False, repr=False)

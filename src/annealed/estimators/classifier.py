@@ -360,8 +360,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             if y is None:
                 raise ValueError("learn_one needs the class y of the sample")
             self._learn_one(x, y, w)
-        elif fast_path.runs[c].done:
+            return
+        if fast_path.runs[c].done:
             self._one_ended()
+        if fast_path.watch is not None and fast_path.watch.left == 0:
+            tuner = self._learner.tuner
+            self._learner.end_block(self._settings())
+            if self._learner.tuner is not tuner or fast_path.watch.model is not None:
+                self._fast_path = self._new_fast_path()
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
         """Probability of every class seen, of one sample; empty before the first sample."""
@@ -374,10 +380,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """The likeliest class of one sample; None before the first sample."""
         if not self.__sklearn_is_fitted__():
             return None
-        labels, posterior = self._one_answer(x)
+        labels, posterior = self._one_answer(x, calibrate=False)  # which decides nothing
         return labels[int(posterior.argmax())]
 
-    def _one_answer(self, x: Sample) -> tuple[list[Any], Array]:
+    def _one_answer(self, x: Sample, *, calibrate: bool = True) -> tuple[list[Any], Array]:
         """Classes in the order they appeared, and their probabilities."""
         learner = self._learner
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
@@ -386,7 +392,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         answer = None if x is None else fast_path.posterior(x)
         if answer is not None:
             power = 1.0 if learner.tuner is None else learner.tuner.calibration
-            if power != 1:
+            if calibrate and power != 1:
                 answer = calibrated(answer[None, :], power)[0]
             return list(fast_path.places), answer
         row = learner.in_units(self._checked_row(x))

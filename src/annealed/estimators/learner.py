@@ -115,14 +115,22 @@ class Learner(ABC, Generic[S]):
                 losses = np.where(known, told, losses) if len(losses) else told[known]
             watch.observe(len(counted), losses)
             if watch.left == 0:
-                if watch.end_block() and self.annealer.top is not None:
-                    self._start_again(self.annealer.top, settings, watch.since_change)
-                model = self._watched(settings)
-                if None not in (watch.model, model) and not self._comparable(watch.model, model):
-                    assert settings.new_watch is not None
-                    watch = self.watch = settings.new_watch()
-                watch.begin_block(model)
+                self.end_block(settings)
+                watch = self.watch
+                assert watch is not None
             begin = stop
+
+    def end_block(self, settings: S) -> None:
+        """A block of samples that is listened to has ended: start again, if there is an alarm."""
+        watch = self.watch
+        assert watch is not None
+        if watch.end_block() and self.annealer.top is not None:
+            self._start_again(self.annealer.top, settings, watch.since_change)
+        model = self._watched(settings)
+        if None not in (watch.model, model) and not self._comparable(watch.model, model):
+            assert settings.new_watch is not None
+            watch = self.watch = settings.new_watch()
+        watch.begin_block(model)
 
     @abstractmethod
     def _absorb(

@@ -83,10 +83,11 @@ class FastPath:
     temperature: float | None = None
 
     def learn(self, x: Any, c: int, w: float) -> bool:
-        """Learn a sample of class c; False, and nothing learnt, if it needs the long way."""
+        """Learn a sample of class c; False, and nothing learnt, if it needs the long way.
+
+        A level, or a block that is listened to, may have ended with it.
+        """
         tuner, watch = self.tuner, self.watch
-        if watch is not None and watch.left <= 1:
-            return False
         if tuner is None:
             if x is None or not self.runs[c].feed(x, self.sample_format, w):
                 return False
