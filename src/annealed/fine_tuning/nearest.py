@@ -154,8 +154,10 @@ class Nearest(RunOwner):
         share = np.maximum(share, 1e-300)  # old samples that no longer count are still there
         relevances = np.exp(state["relevance"])
         scale = float(relevances.mean())
+        # Samples that are all alike have no scale: the nearest are all of them.
+        T = float(state["temperature"]) / scale
         level = Level(
-            temperature=state["temperature"] / scale,
+            temperature=T if T > 1e-200 else 0.0,
             codevectors=state["mu"][order],
             weights=share / np.repeat(np.add.reduceat(share, first), sizes),
             classes=classes,
