@@ -30,7 +30,7 @@ from annealed import DriftDetector, ODAClassifier, TablePreprocessor
 from benchmarks.harness import header, one_thread, table, verdict
 from benchmarks.labelled import data_home
 
-SAMPLES, QUICK_SAMPLES = 20_000, 3_000
+SAMPLES, QUICK_SAMPLES = 20_000, 2_000
 SEEDS = 3
 KEPT = Path("build/drift_peers.json")
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]

@@ -40,7 +40,6 @@ from annealed.stored import (
 
 # Samples until a race is over, unless the next one begins before.
 LENGTH = 1000
-LONGER = 2000  # where newcomers have nothing to prepare themselves with
 # Every so many samples of a race it is asked who did best on the latest few, and becomes the one
 # that answers; the winner is who did best on the last half of the race.
 LAP = 100
@@ -48,8 +47,10 @@ RECENT = 300
 DECIDING = 500
 # Once so many samples are past, only the better part of the runners goes on, and the best
 # fine-tuning is joined by twins that average over more, fewer and no steps.
-CUT_AT = 200
+CUT_AT = 100
 SURVIVORS = 4
+# The same where newcomers had no samples to prepare themselves with.
+LONGER, LATER_CUT, MORE = 2000, 600, 8
 WINDOWS = WINDOW, 50, 4
 # Runners of a race that go on into one that begins before it is over.
 CARRIED = 4
@@ -182,7 +183,7 @@ class Race:
     def lap(self, score: Score | None) -> None:
         """Say who leads; at times let go of those far behind."""
         self.leader = self._best(max(self.seen - RECENT, 0), score)
-        if self.seen == CUT_AT < self.length:
+        if self.seen == (CUT_AT if self.length == LENGTH else LATER_CUT):
             self._cut(score)
         if not self.over:
             self._make_room()
@@ -193,7 +194,8 @@ class Race:
         order = np.argsort(-self._scores(start, score), kind="stable")
         best = [int(k) for k in order if k >= self.companions]
         barred = range(self.companions, self.companions + self.barred)
-        kept = sorted({*best[:SURVIVORS], *barred, *([] if self.leader is None else [self.leader])})
+        survivors = SURVIVORS if self.length == LENGTH else MORE
+        kept = sorted({*best[:survivors], *barred, *([] if self.leader is None else [self.leader])})
         kept = [k for k in kept if k >= self.companions]
         places = [*range(self.companions), *kept]
         if self.leader is not None:
@@ -545,7 +547,7 @@ class StreamTuner:
         if leader is None and self.companions and not annealer.finished:
             leader = 0
         self.tunings, self.shares, self.speaker = [], np.empty(0), TUNED  # all are in the race now
-        length = LONGER if barred else LENGTH
+        length = LENGTH if self.neighbours is not None else LONGER
         self.race = Race(len(log_prior), runners, len(self.companions), barred, length)
         self.race.leader = leader
         self.calibration = 1.0
