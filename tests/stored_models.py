@@ -55,7 +55,7 @@ def models():
         .partial_fit(X[:300]),
         "classifier-race": ODAClassifier(fine_tune=None, **CLASSES | {"K_max": 2})
         .partial_fit(X[:300], y[:300]),
-        "classifier-won": ODAClassifier(level="last", **CLASSES).partial_fit(X, named),
+        "classifier-won": ODAClassifier(**CLASSES).partial_fit(X, named),
         "classifier-fitted": ODAClassifier(level="vote", divergence="i_divergence", **CLASSES)
         .fit(positive[:150], y[:150]),
         "classifier-units": ODAClassifier(level="vote", **CLASSES)

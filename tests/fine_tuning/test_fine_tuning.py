@@ -694,7 +694,7 @@ def test_a_class_without_weight_is_never_predicted_and_does_no_harm(how, fine_tu
 # -- streams ---------------------------------------------------------------------------------------
 
 
-def stream(n=8000, classes=2, seed=0):
+def stream(n=8600, classes=2, seed=0):
     """Classes that overlap, named so that they do not come in sorted order."""
     X, y = make_blobs(
         n, centers=[[0, 0], [1.5, 1], [3, -1]][:classes], n_features=2, random_state=seed
@@ -734,7 +734,7 @@ def whole_stream(fine_tune, level, weighted):
 
 
 def stream_weights():
-    return np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], size=8000)
+    return np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], size=8600)
 
 
 @pytest.mark.parametrize("level", ["auto", "last"])
