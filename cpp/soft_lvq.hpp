@@ -74,6 +74,7 @@ public:
 
     // What follows from the parameters; called when they have changed.
     void refresh() {
+        average_.known = false;
         for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
         for (int i = 0; i < K; ++i) beta_[i] = std::exp(sharpness[i]) / settings.T;
         weighted_ = settings.relevances;
@@ -83,12 +84,14 @@ public:
         }
     }
 
-    // Learn a sample of class y; before that, if asked, write p(c|x) of every class to `posterior`.
-    void step(const RowPointer& pointer, int y, double w, double* posterior) {
+    // Learn a sample of class y; before that, if asked, write p(c|x) of every class to `posterior`,
+    // of the newest iterate or of their average.
+    void step(const RowPointer& pointer, int y, double w, double* posterior, bool averaged = false) {
         const Row row = read_row(reader_, pointer);
-        measure(row);
-        const double total = weigh();
-        if (posterior) answer(total, posterior);
+        if (posterior && averaged) answer_averaged(row, posterior);
+        measure(row, tiles, weighted_ ? lambda_.data() : nullptr);
+        const double total = weigh(bias, beta_);
+        if (posterior && !averaged) answer(total, posterior);
         if (settings.rate == 0) return;
         blame(y, w, total);
         accumulate(row);
@@ -101,22 +104,28 @@ private:
     RowReader<Divergence> reader_;
     Doubles divergence_, e_, g_, beta_, lambda_;
     bool weighted_ = false;
+    // What follows from the averages, made when it is asked for.
+    struct Average {
+        Tiles<Divergence> tiles;
+        Doubles beta, lambda;
+        bool weighted, known;
+    };
+    Average average_{tiles, Doubles(padded()), Doubles(d), false, false};
     // A codevector that is wrong or right about a sample by less does not hear of it.
     static constexpr double least_blame = 1e-6;
 
-    void measure(const Row& row) {
-        for (int t = 0; t < tiles.count; ++t) {
-            const Vec value = weighted_ ? tiles.divergence(t, row, lambda_.data())
-                                        : tiles.divergence(t, row);
+    void measure(const Row& row, const Tiles<Divergence>& of, const double* lambda) {
+        for (int t = 0; t < of.count; ++t) {
+            const Vec value = lambda ? of.divergence(t, row, lambda) : of.divergence(t, row);
             value.store(&divergence_[static_cast<std::size_t>(t) * W]);
         }
     }
 
     // e_i = exp(s_i - max s), returns their sum
-    double weigh() {
+    double weigh(const Doubles& b, const Doubles& beta) {
         Vec highest = Vec::all(-infinity);
         for (std::size_t k = 0; k < e_.size(); k += W) {
-            const Vec s = Vec::load(&bias[k]) - Vec::load(&beta_[k]) * Vec::load(&divergence_[k]);
+            const Vec s = Vec::load(&b[k]) - Vec::load(&beta[k]) * Vec::load(&divergence_[k]);
             s.store(&e_[k]);
             highest = max(highest, s);
         }
@@ -128,6 +137,23 @@ private:
             total = total + e;
         }
         return sum(total);
+    }
+
+    void answer_averaged(const Row& row, double* posterior) {
+        Average& a = average_;
+        if (!a.known) {
+            a.tiles.mu = by_mu.mean;
+            for (int t = 0; t < a.tiles.count; ++t) a.tiles.refresh(t);
+            for (int i = 0; i < K; ++i) a.beta[i] = std::exp(by_sharpness.mean[i]) / settings.T;
+            a.weighted = settings.relevances;
+            for (int j = 0; j < d; ++j) {
+                a.lambda[j] = std::exp(by_relevance.mean[j]);
+                if (by_relevance.mean[j] != 0) a.weighted = true;
+            }
+            a.known = true;
+        }
+        measure(row, a.tiles, a.weighted ? a.lambda.data() : nullptr);
+        answer(weigh(by_bias.mean, a.beta), posterior);
     }
 
     void answer(double total, double* posterior) const {
@@ -252,7 +278,7 @@ private:
 // was learnt. Samples of weight 0 are skipped.
 template <class Divergence>
 void learn_soft(SoftLVQ<Divergence>& model, const Samples& samples, std::int64_t begin,
-                std::int64_t end, double* posterior) {
+                std::int64_t end, double* posterior, bool averaged) {
     const FlushDenormals flush;
     const std::size_t item = samples.single_precision ? sizeof(float) : sizeof(double);
     for (std::int64_t k = begin; k < end; ++k) {
@@ -263,7 +289,8 @@ void learn_soft(SoftLVQ<Divergence>& model, const Samples& samples, std::int64_t
             throw std::out_of_range("a row is of a class that does not exist");
         model.step({samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
                     samples.feature_stride, samples.single_precision},
-                   samples.classes[row], w, posterior ? posterior + (k - begin) * model.classes() : nullptr);
+                   samples.classes[row], w, posterior ? posterior + (k - begin) * model.classes() : nullptr,
+                   averaged);
     }
 }
 

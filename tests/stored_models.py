@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parent / "files"
 SMALL = {"K_max": 4, "gamma": 0.6, "samples_per_codevector": 5, "random_state": 0}
 
 STEEP = SMALL | {"gamma": 0.3, "K_max": 3}
+CLASSES = STEEP | {"recent_samples": 20}
 
 
 def rows(n=3000):
@@ -52,14 +53,14 @@ def models():
         "clustering-joined": ODAClustering(**SMALL).fit(np.concatenate([X[:40], X[:40] + 30.0])),
         "clustering-mahalanobis": ODAClustering(2, shape="round", divergence=A, **SMALL)
         .partial_fit(X[:300]),
-        "classifier-race": ODAClassifier(fine_tune=None, **STEEP | {"K_max": 2})
+        "classifier-race": ODAClassifier(fine_tune=None, **CLASSES | {"K_max": 2})
         .partial_fit(X[:300], y[:300]),
-        "classifier-won": ODAClassifier(level="last", **STEEP).partial_fit(X, named),
-        "classifier-fitted": ODAClassifier(level="vote", divergence="i_divergence", **STEEP)
+        "classifier-won": ODAClassifier(**CLASSES).partial_fit(X, named),
+        "classifier-fitted": ODAClassifier(level="vote", divergence="i_divergence", **CLASSES)
         .fit(positive[:150], y[:150]),
-        "classifier-units": ODAClassifier(level="vote", **STEEP)
+        "classifier-units": ODAClassifier(level="vote", **CLASSES)
         .fit(np.sinh(X[:120]) * [1, 1e4], y[:120]),
-        "classifier-drift": ODAClassifier(level="vote", drift_detector="auto", **STEEP)
+        "classifier-drift": ODAClassifier(level="vote", drift_detector="auto", **CLASSES)
         .fit(X[:60], y[:60]).partial_fit(X[:100], y[:100]),
         "clustering-drift": ODAClustering(None, drift_detector="auto", **STEEP)
         .partial_fit(X[:400]),
@@ -69,7 +70,7 @@ def models():
         .partial_fit(positive[:200]),
         "batch": DeterministicAnnealing(3, gamma=0.7, K_max=4).fit(X[:40]),
         "tabular": TabularModel(
-            ODAClassifier(level="last", fine_tune=None, **STEEP), kinds={"x1": "category"},
+            ODAClassifier(level="last", fine_tune=None, **CLASSES), kinds={"x1": "category"},
             max_categories=3,
         ).partial_fit(X.round()[:300], named[:300]),
     }  # fmt: skip

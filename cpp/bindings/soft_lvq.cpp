@@ -20,6 +20,19 @@ bool feed_soft(SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& for
     return true;
 }
 
+template <class Divergence>
+int test_soft(SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format, int y, double w,
+              std::optional<Answer> into) {
+    require(y >= 0 && y < model.classes(), "a sample is of a class that does not exist");
+    const double* sample = read_sample(x, format, model.d);
+    if (!sample || !is_weight(w)) return -1;
+    const FlushDenormals flush;
+    static thread_local Doubles posterior;
+    posterior.resize(static_cast<std::size_t>(model.classes()));
+    model.step({sample, 1, false}, y, w, posterior.data(), true);
+    return told_wrong(posterior, y, into);
+}
+
 // p(c|x) of the averaged iterates, as `associate` gives it.
 template <class Divergence>
 nb::object soft_answer(const SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format,
@@ -106,11 +119,15 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
         .def_ro("updates", &Model::updates)
         .def("feed", &feed_soft<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a,
              "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
+        .def("test", &test_soft<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a, "into"_a.none(),
+             "Learn one sample; 1 if the average told it wrong before, 0 if not, -1 where it is out "
+             "of the ordinary and nothing was learnt. The answer goes into an array.")
         .def("answer", &soft_answer<Divergence>, "x"_a, "format"_a, "group"_a,
              "p(c|x) of one sample; None where it is out of the ordinary.")
         .def("learn",
              [](Model& self, Anything X, std::optional<Integers> order, Classes classes,
-                std::optional<Vector> weights, std::int64_t begin, std::int64_t end, bool answer) {
+                std::optional<Vector> weights, std::int64_t begin, std::int64_t end, bool answer,
+                bool averaged) {
                  const Samples samples =
                      rows_to_learn(X, self.d, order, classes, weights, begin, end);
                  double* posterior = nullptr;
@@ -118,11 +135,11 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
                                                    static_cast<std::size_t>(self.classes())},
                                                   posterior);
                  nb::gil_scoped_release unlocked;
-                 learn_soft(self, samples, begin, end, answer ? posterior : nullptr);
+                 learn_soft(self, samples, begin, end, answer ? posterior : nullptr, averaged);
                  return answers;
              },
              "X"_a, "order"_a.none(), "classes"_a, "weights"_a.none(), "begin"_a, "end"_a,
-             "answer"_a = false)
+             "answer"_a = false, "averaged"_a = false)
         .def("read",
              [](const Model& self) {
                  const auto K = static_cast<std::size_t>(self.K);

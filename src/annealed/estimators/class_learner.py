@@ -14,10 +14,15 @@ from annealed.divergences import Array
 from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
 from annealed.fine_tuning.held_out import Selection, select
-from annealed.fine_tuning.methods import TUNINGS
+from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS
 from annealed.fine_tuning.model import Fits, as_annealed
 from annealed.fine_tuning.scoring import Score
-from annealed.fine_tuning.stream_race import StreamTuner, TuningOptions
+from annealed.fine_tuning.stream_race import (
+    StreamTuner,
+    TuningOptions,
+    class_factors,
+    seen_weights,
+)
 from annealed.fine_tuning.tunable import LabelledRows
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters
@@ -37,8 +42,9 @@ class ClassSettings(LearnerSettings):
     """The same of a classifier.
 
     score : of posteriors, by the user's scorer; None for the default
-    method, last, window : how to fine-tune (one of `TUNINGS`, None for not at all), whether only
-        the coldest level may answer, and over how many steps a stream averages
+    method, last : how to fine-tune (one of `TUNINGS`, None for not at all), and whether only the
+        coldest level may answer
+    samples : how many of the latest samples of a stream are kept
     vote : whether several levels may answer together
     grows : whether there may be more codevectors than the schedule has room for, if rows ask for it
     """
@@ -49,7 +55,7 @@ class ClassSettings(LearnerSettings):
     last: bool
     vote: bool
     grows: bool
-    window: int
+    samples: int
 
     @property
     def chooses(self) -> bool:
@@ -86,6 +92,8 @@ class ClassLearner(Learner[ClassSettings]):
             require(not tunings or len(tuner.factor) == n, "fine-tuning is of other classes")
             for tuning in tunings:
                 one_width("fine-tuning", annealer.d, tuning.start.level.codevectors)
+            for nearest in tuner.all_nearest:
+                one_width("what is kept", annealer.d, nearest.start)
         if watch is not None and watch.model is not None:
             require(type(watch.model) is Vote, "a watch is of no classifier")
             check_voters("the model that is watched", watch.model, annealer.d, n)
@@ -123,8 +131,8 @@ class ClassLearner(Learner[ClassSettings]):
         """A class nobody has seen before."""
         self.annealer.add_class()
         self.labels.append(label)
-        if self.tuner is not None:  # what was fine-tuned does not know the class
-            self.tuner = self._new_tuner(settings)
+        if self.tuner is not None:
+            self.tuner.add_class(class_factors(self.annealer, self.log_prior(settings)))
 
     def anneal(
         self,
@@ -219,34 +227,49 @@ class ClassLearner(Learner[ClassSettings]):
         begin: int,
         end: int,
         settings: ClassSettings,
-    ) -> None:
+    ) -> Array | None:
         assert index is not None
         annealer, tuner = self.annealer, self.tuner
         if tuner is None:
             annealer.absorb(rows, index, weights, settings.listen, begin, end)
-            return
+            return None
+        losses: list[Array] = []
         while begin < end:
-            tuner.prepare(annealer, lambda: self.log_prior(settings))
+            tuner.prepare(annealer, lambda: self.log_prior(settings), settings.score)
             stop = tuner.next_decision(weights, begin, end)
             stop = annealer.absorb(rows, index, weights, settings.listen, begin, stop, pause=True)
             here = slice(begin, stop)
-            plain = tuner.learn(
+            plain, wrong = tuner.learn(
                 rows[here], index[here], None if weights is None else weights[here],
-                annealer.finished, settings.score,
+                annealer, settings.score,
             )  # fmt: skip
+            if wrong is None:
+                present = stop - here.start
+                if weights is not None:
+                    present = int(np.count_nonzero(weights[here]))
+                wrong = np.full(present, np.nan)
+            losses.append(wrong)
             if plain is not None:
                 annealer.track(plain)
             begin = stop
+        return np.concatenate(losses) if losses else None
 
     def reheat(self, temperature: float, settings: ClassSettings) -> None:
         """Go back up the ladder."""
+        self._start_again(temperature, settings, 0)
+
+    def _start_again(self, temperature: float, settings: ClassSettings, samples: int) -> None:
         if self.tuner is not None:
             self.tuner = self.tuner.copy()
-            self.tuner.restart_after_drift(self.annealer, self.log_prior(settings))
+            self.tuner.restart_after_drift(
+                self.annealer, self.log_prior(settings), settings.score, samples
+            )
         self.annealer.reheat(temperature)
         self.level_scores = None
 
-    def _watched(self, settings: ClassSettings) -> Vote:
+    def _watched(self, settings: ClassSettings) -> Vote | None:
+        if self.tuner is not None and self.tuner.tells_losses:
+            return None
         return self.answering(settings)
 
     def _losses(self, model: Vote, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:
@@ -270,8 +293,7 @@ class ClassLearner(Learner[ClassSettings]):
 
     def log_prior(self, settings: ClassSettings) -> Array:
         """Log probability of the classes, in the order they appeared."""
-        weight = np.array([state.total_weight for state in self.annealer.classes])
-        return settings.priors.log(self.labels, weight)
+        return settings.priors.log(self.labels, seen_weights(self.annealer))
 
     def tuned(self) -> Vote | None:
         """The fine-tuned model that answers, if one does."""
@@ -280,8 +302,10 @@ class ClassLearner(Learner[ClassSettings]):
     def annealed_level(self) -> Level:
         """The level that answers, as annealed; of several the one with the largest share."""
         tuned = self.tuned()
-        if tuned is not None:
-            return self.annealer.path().codebook(tuned.leading.level.n_codevectors)
+        path = self.annealer.path() if tuned is not None else None
+        if tuned is not None and path and len(self.annealer.classes) == path[-1].classes.max() + 1:
+            K = tuned.leading.level.n_codevectors  # of samples that are kept there may be many more
+            return path.codebook(min(max(K, path[0].n_codevectors), path[-1].n_codevectors))
         return self.annealer.model() if self.fixed is None else self.fixed
 
     def answering(self, settings: ClassSettings) -> Vote:
@@ -315,10 +339,15 @@ class ClassLearner(Learner[ClassSettings]):
         return Fits(), Fits(relevances=True), Fits(temperatures=True, relevances=True)
 
     def _options(self, settings: ClassSettings) -> TuningOptions:
-        return TuningOptions(settings.last, settings.method, self._fits(settings), settings.window)
+        return TuningOptions(
+            settings.last, settings.method, self._fits(settings), CHANGING_WINDOW, settings.samples
+        )
 
     def _new_tuner(self, settings: ClassSettings) -> StreamTuner:
-        return StreamTuner(self._options(settings))
+        tuner = StreamTuner(self._options(settings))
+        if self.labels:
+            tuner.factor = class_factors(self.annealer, self.log_prior(settings))
+        return tuner
 
     def _measured(
         self,

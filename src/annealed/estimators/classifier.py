@@ -26,8 +26,9 @@ from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
-from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WINDOW
+from annealed.fine_tuning.methods import TUNINGS
 from annealed.fine_tuning.model import as_annealed, calibrated
+from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.scoring import Candidate, Score
 from annealed.fine_tuning.units import GIVEN, choose_units
 from annealed.fine_tuning.vote import Vote, Voter
@@ -75,7 +76,9 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
         to eight, fine-tuned, whose class probabilities are averaged with the shares that make such
         rows most likely; probabilities are mostly better, decisions about the same. "last": the
         coldest. Rows not learnt are parts of the rows held out in `fit`, and the samples to
-        come in a stream, where one level answers at a time. Levels that are not fine-tuned do not
+        come in a stream, where one at a time answers: a level, the latest samples as nearest
+        neighbours, or class means, whichever does best on the latest few hundred samples ("last":
+        always the coldest level). Levels that are not fine-tuned do not
         vote. Any other level is reached with `at`.
     fine_tune : {"soft_lvq", "lvq", "glvq", None}, default="soft_lvq"
         What follows the annealing. "soft_lvq" follows the model's own associations: it moves
@@ -95,11 +98,17 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
 epsilon_r, delta, alpha, alpha_min, thresholds
         As in `ODAClustering`; gamma = 0.8 and 20 samples per codevector by default, since a
         decision needs fewer levels than a count of clusters.
-    drift_detector : None, "auto" or detector, default=None
+    drift_detector : None, "auto" or detector, default="auto"
         Listens to the errors (1 where a sample's class is not the predicted one, else 0) in
-        `partial_fit` and `learn_one`, and reheats to the top of the ladder when they become more
-        frequent: "auto" for a `DriftDetector`, or any object of river's interface (``update(x)``,
-        ``drift_detected``).
+        `partial_fit` and `learn_one`. When they become more frequent, models of the samples since
+        the change join the race, and the annealing begins again at the top of the ladder: "auto"
+        for a `DriftDetector`, or any object of river's interface (``update(x)``,
+        ``drift_detected``). `fit` does not listen.
+    recent_samples : int, default=1000
+        How many of the latest samples of a stream are kept: as nearest neighbours, which answer
+        where nothing does better, and to start again from after a change. Half of the room is for
+        the last samples of classes that have become rare. A model file then holds samples, each
+        as it came; 0 keeps none. In `fit` none are kept.
     priors : array-like of shape (n_classes,) or None, default=None
         Class probabilities in the order of ``classes_``; None takes those seen.
     class_weight : dict, "balanced" or None, default=None
@@ -144,8 +153,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         on at most 500 of the rows learnt. They are nan in a stream.
     candidates_ : tuple of annealed.fine_tuning.scoring.Candidate
         What was tried on rows not learnt: number of codevectors, what was fitted, steps of
-        fine-tuning, score, accuracy, log loss. In a stream they appear when the race between them
-        is over, 2000 samples after the coldest level.
+        fine-tuning, score, accuracy, log loss. In a stream they appear when a race between them
+        is over, and are gone while the next one is on.
     chosen_ : annealed.fine_tuning.scoring.Candidate or None
         What predicts, all voters together (not of a model from `at`, which is as annealed). After
         `fit` its score, accuracy and log loss are estimates from rows held out, corrected for
@@ -183,6 +192,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             Rule(callable, "a callable"),
         ],
         "K_max": [one_of("auto"), whole(1)],
+        "recent_samples": [whole(0)],
     }
 
     def __init__(
@@ -205,7 +215,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         delta: str | float = "auto",
         alpha: tuple[float, float] = (1.0, 0.9),
         alpha_min: float = 0.0,
-        drift_detector: str | Detector | None = None,
+        drift_detector: str | Detector | None = "auto",
+        recent_samples: int = 1000,
         thresholds: str = "scale_free",
         priors: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -230,6 +241,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self.alpha = alpha
         self.alpha_min = alpha_min
         self.drift_detector = drift_detector
+        self.recent_samples = recent_samples
         self.thresholds = thresholds
         self.priors = priors
         self.class_weight = class_weight
@@ -299,8 +311,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """Learn the rows of X in the order they come, each once.
 
         However a stream is cut into calls, the model is the same to the last bit. New classes may
-        appear at any time; each warms up and cools at its own pace. After `fit` its voters learn
-        the rows, and their shares stay.
+        appear at any time, and count from their first row. After `fit` its voters learn the rows,
+        and their shares stay until the stream changes.
 
         Parameters
         ----------
@@ -348,8 +360,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             if y is None:
                 raise ValueError("learn_one needs the class y of the sample")
             self._learn_one(x, y, w)
-        elif fast_path.runs[c].done:
+            return
+        if fast_path.runs[c].done:
             self._one_ended()
+        if fast_path.watch is not None and fast_path.watch.left == 0:
+            tuner = self._learner.tuner
+            self._learner.end_block(self._settings())
+            if self._learner.tuner is not tuner or fast_path.watch.model is not None:
+                self._fast_path = self._new_fast_path()
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
         """Probability of every class seen, of one sample; empty before the first sample."""
@@ -362,17 +380,19 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """The likeliest class of one sample; None before the first sample."""
         if not self.__sklearn_is_fitted__():
             return None
-        labels, posterior = self._one_answer(x)
+        labels, posterior = self._one_answer(x, calibrate=False)  # which decides nothing
         return labels[int(posterior.argmax())]
 
-    def _one_answer(self, x: Sample) -> tuple[list[Any], Array]:
+    def _one_answer(self, x: Sample, *, calibrate: bool = True) -> tuple[list[Any], Array]:
         """Classes in the order they appeared, and their probabilities."""
         learner = self._learner
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
-        answer = None if fast_path is None else fast_path.posterior(x)
-        if fast_path is not None and answer is not None:
+        if fast_path is None:  # not kept: who reads changes nothing, and answers to the last bit
+            fast_path = self._new_fast_path()  # are those of one that has learnt one at a time
+        answer = None if x is None else fast_path.posterior(x)
+        if answer is not None:
             power = 1.0 if learner.tuner is None else learner.tuner.calibration
-            if power != 1:
+            if calibrate and power != 1:
                 answer = calibrated(answer[None, :], power)[0]
             return list(fast_path.places), answer
         row = learner.in_units(self._checked_row(x))
@@ -384,7 +404,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         annealer, tuner = self._learner.annealer, self._learner.tuner
         if not annealer.finished or not self._priors().as_seen:
             return None
-        if tuner is not None and tuner.tunings:
+        if tuner is not None and tuner.speakers:
             return None
         T = min(state.temperature for state in annealer.classes)
         return T if tuner is None else T * tuner.tempering
@@ -392,12 +412,26 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def _new_fast_path(self) -> FastPath:
         annealer, tuner = self._learner.annealer, self._learner.tuner
         sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
-        racing = tuner is not None and (tuner.racing or tuner.is_due(annealer))
-        other_units = self._learner.units is not None
-        if sample_format is None or self._learner.watch is not None or racing or other_units:
+        watch, other_units = self._learner.watch, self._learner.units is not None
+        due = tuner is not None and tuner.is_due(annealer)
+        if sample_format is None or due or other_units:
             return FastPath(annealer)
-        tunings = [] if tuner is None else [tuning.run for tuning in tuner.tunings]
-        if not all(hasattr(run, "feed") for run in tunings):
+        contestants: list[Any] = []
+        speakers: list[tuple[Any, Any]] = []
+        listeners: list[Any] = []
+        if tuner is not None:
+            contestants = [each.run for each in tuner.contestants]
+            for each in tuner.speakers:
+                own = None if isinstance(each, Nearest) else each.start.level.classes
+                speakers.append((each.run, own))
+            silent = (each.run for each in tuner.companions)
+            heard = [*contestants, *(run for run, _ in speakers)]
+            listeners = [run for run in silent if all(run is not other for other in heard)]
+        everyone = [*contestants, *(run for run, _ in speakers)]
+        unheard = watch is not None and (len(speakers) != 1 or watch.model is not None)
+        if unheard or (tuner is not None and tuner.meets_companions):
+            return FastPath(annealer)
+        if not all(hasattr(run, "test") for run in everyone):
             return FastPath(annealer)
         return FastPath(
             annealer,
@@ -405,7 +439,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             [state.run for state in annealer.classes],
             {label: c for c, label in enumerate(np.array(self._learner.labels).tolist())},
             tuner,
-            tunings,
+            watch,
+            contestants,
+            speakers,
+            listeners,
             [] if tuner is None else tuner.factor.tolist(),
             self._plain_temperature(),
         )
@@ -431,7 +468,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             last=self.level == "last",
             vote=self.level == "vote" and self.fine_tune is not None,
             grows=self.K_max == "auto" and self.level != "last",
-            window=WINDOW if self.drift_detector is None else CHANGING_WINDOW,
+            samples=self.recent_samples,
         )
 
     def _score(self) -> Score | None:

@@ -109,17 +109,28 @@ class Learner(ABC, Generic[S]):
             if watch.model is not None and len(counted):
                 own = None if index is None else index[counted]
                 losses = self._losses(watch.model, rows[counted], own)
+            told = self._absorb(rows, index, weights, begin, stop, settings)
+            if told is not None:
+                known = ~np.isnan(told)
+                losses = np.where(known, told, losses) if len(losses) else told[known]
             watch.observe(len(counted), losses)
-            self._absorb(rows, index, weights, begin, stop, settings)
             if watch.left == 0:
-                if watch.end_block() and self.annealer.top is not None:
-                    self.reheat(self.annealer.top, settings)
-                model = self._watched(settings)
-                if watch.model is not None and not self._comparable(watch.model, model):
-                    assert settings.new_watch is not None
-                    watch = self.watch = settings.new_watch()
-                watch.begin_block(model)
+                self.end_block(settings)
+                watch = self.watch
+                assert watch is not None
             begin = stop
+
+    def end_block(self, settings: S) -> None:
+        """A block of samples that is listened to has ended: start again, if there is an alarm."""
+        watch = self.watch
+        assert watch is not None
+        if watch.end_block() and self.annealer.top is not None:
+            self._start_again(self.annealer.top, settings, watch.since_change)
+        model = self._watched(settings)
+        if None not in (watch.model, model) and not self._comparable(watch.model, model):
+            assert settings.new_watch is not None
+            watch = self.watch = settings.new_watch()
+        watch.begin_block(model)
 
     @abstractmethod
     def _absorb(
@@ -130,16 +141,23 @@ class Learner(ABC, Generic[S]):
         begin: int,
         end: int,
         settings: S,
-    ) -> None:
-        """Learn rows begin..end."""
+    ) -> Array | None:
+        """Learn rows begin..end; what was lost on each that counts, nan if learning did not tell.
+
+        None if it never tells.
+        """
 
     @abstractmethod
     def reheat(self, temperature: float, settings: S) -> None:
         """Go back up the ladder."""
 
+    def _start_again(self, temperature: float, settings: S, samples: int) -> None:
+        """The stream has changed so many samples ago."""
+        self.reheat(temperature, settings)
+
     @abstractmethod
     def _watched(self, settings: S) -> Any:
-        """The model whose losses tell of drift."""
+        """The model whose losses tell of drift; None where learning tells them."""
 
     @abstractmethod
     def _losses(self, model: Any, rows: NDArray[Any], index: Index | None) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence
+from annealed.drift import Watch
 from annealed.estimators.codevectors import names_of
 from annealed.fine_tuning.stream_race import StreamTuner
 from annealed.kernels import kernel_for
@@ -60,7 +61,11 @@ class FastPath:
     runs : one per class; empty where each sample must go the long way
     places : index of each label
     tuner : who counts samples until the next race
-    tunings : the runs of the fine-tunings that go on
+    watch : who is told of errors
+    contestants : the runs of those in the race that is on
+    speakers : the runs of those that answer, each with the classes of its codevectors (None: it
+        knows them itself)
+    listeners : the runs of those that only keep up
     factors : how much a sample of each class counts there
     temperature : T at which plain levels that track answer, if they do
     """
@@ -70,31 +75,62 @@ class FastPath:
     runs: Sequence[Any] = ()
     places: Mapping[Any, int] = field(default_factory=dict)
     tuner: StreamTuner | None = None
-    tunings: Sequence[Any] = ()
+    watch: Watch | None = None
+    contestants: Sequence[Any] = ()
+    speakers: Sequence[tuple[Any, Any]] = ()
+    listeners: Sequence[Any] = ()
     factors: Sequence[float] = ()
     temperature: float | None = None
 
     def learn(self, x: Any, c: int, w: float) -> bool:
-        """Learn a sample of class c; False, and nothing learnt, if it needs the long way."""
-        tuner = self.tuner
-        if tuner is not None and tuner.since + 1 >= tuner.due:
+        """Learn a sample of class c; False, and nothing learnt, if it needs the long way.
+
+        A level, or a block that is listened to, may have ended with it.
+        """
+        tuner, watch = self.tuner, self.watch
+        if tuner is None:
+            if x is None or not self.runs[c].feed(x, self.sample_format, w):
+                return False
+            self.annealer._path = None
+            return True
+        race = tuner.race
+        if tuner.since + 1 >= tuner.due or (race is not None and race.left <= 1):
             return False
-        if x is None or not self.runs[c].feed(x, self.sample_format, w):
+        if not self.factors[c] > 0 or x is None:
             return False
-        if tuner is not None:
-            tuner.since += 1
-            for run in self.tunings:
-                run.feed(x, self.sample_format, c, w * self.factors[c])
+        if not self.runs[c].feed(x, self.sample_format, w):
+            return False
+        tuner.since += 1
+        counted, wrong = w * self.factors[c], 0
+        if race is not None:
+            row, leader = race.seen, race.leader
+            for k, run in enumerate(self.contestants):
+                told = run.test(x, self.sample_format, c, counted, race.answers[k][row])
+                if k == leader:
+                    wrong = told
+            race.classes[row], race.counted[row] = c, counted
+            race.seen += 1
+        elif len(self.speakers) == 1:
+            wrong = self.speakers[0][0].test(x, self.sample_format, c, counted, None)
+        else:
+            for run, _ in self.speakers:  # several answer together only where nobody listens
+                run.feed(x, self.sample_format, c, counted)
+        for run in self.listeners:
+            run.feed(x, self.sample_format, c, counted, False)
+        if watch is not None:
+            watch.hear(float(wrong))
         self.annealer._path = None
         return True
 
     def posterior(self, x: Any) -> Array | None:
         """p(c|x) of a sample before calibration; None if it needs the long way."""
         tuner = self.tuner
-        if tuner is not None and self.tunings and all(run.updates for run in self.tunings):
+        if tuner is not None and self.speakers:
             answers = [
-                run.answer(x, self.sample_format, tuning.start.level.classes)
-                for run, tuning in zip(self.tunings, tuner.tunings, strict=True)
+                run.answer(x, self.sample_format)
+                if classes is None
+                else run.answer(x, self.sample_format, classes)
+                for run, classes in self.speakers
             ]
             if any(answer is None for answer in answers):
                 return None

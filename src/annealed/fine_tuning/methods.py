@@ -91,6 +91,11 @@ class Tuning(RunOwner, ABC):
     def steps(self) -> int:
         """Steps taken, of `BATCH` samples each."""
 
+    @property
+    def n_codevectors(self) -> int:
+        """Codevectors there are."""
+        return self.start.level.n_codevectors
+
     def learn(
         self,
         X: NDArray[Any],
@@ -173,7 +178,15 @@ class SoftTuning(Tuning):
         end: int,
         answer: bool,
     ) -> Array:
-        return self.run.learn(X, order, classes, weights, begin, end, answer)
+        # What is answered is what `model` would say: the average of the steps, not the newest.
+        return self.run.learn(X, order, classes, weights, begin, end, answer, answer)
+
+    def averaging(self, window: int) -> Self:
+        """A twin whose model is the average of so many steps."""
+        state = self.__getstate__() | {"window": window}
+        twin = object.__new__(type(self))
+        twin.__setstate__(state)
+        return twin
 
     @property
     def steps(self) -> int:

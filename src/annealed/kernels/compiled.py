@@ -25,6 +25,7 @@ from annealed.kernels.protocol import (
     Integers,
     Kernel,
     LevelRun,
+    NearestRun,
     Roles,
     Rows,
     Run,
@@ -56,6 +57,7 @@ class _Compiled:
 
     level: Callable[..., LevelRun]
     soft_lvq: Callable[..., SoftRun]
+    nearest: Callable[..., NearestRun]
     winner: Callable[..., WinnerRun]
     evidence: Callable[..., Array | None]
     divergences: Callable[..., Array]
@@ -70,6 +72,7 @@ def _compiled(class_name: str, suffix: str) -> _Compiled:
     return _Compiled(
         level=level,
         soft_lvq=getattr(core, f"{class_name}SoftLVQ"),
+        nearest=getattr(core, f"{class_name}Nearest"),
         winner=getattr(core, f"{class_name}Winner"),
         evidence=level.evidence,
         divergences=getattr(core, f"divergences_{suffix}"),
@@ -156,6 +159,20 @@ class CompiledKernel(Kernel):
             self._embed(mu), bias, sharpness, relevance, first_of, unit, settings, low, high,
             self.divergence.matrix,
         )  # fmt: skip
+
+    def begin_nearest(
+        self,
+        start: Array,
+        room: int,
+        classes: int,
+        settings: RunSettings,
+        low: Array,
+        high: Array,
+    ) -> NearestRun:
+        inside = self._embed(start[None, :])[0]
+        return self._compiled.nearest(
+            inside, room, classes, settings, low, high, self.divergence.matrix
+        )
 
     def begin_winner(
         self, mu: Array, classes: ClassIndices, settings: RunSettings, low: Array, high: Array

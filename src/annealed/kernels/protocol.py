@@ -99,16 +99,83 @@ class SoftRun(Run, Protocol):
         begin: int,
         end: int,
         answer: bool = False,
+        averaged: bool = False,
     ) -> Array:
-        """Learn rows begin..end; if asked, p(c|x) of each before it was learnt."""
+        """Learn rows begin..end; if asked, p(c|x) of each before it was learnt.
+
+        The answers are those of the newest iterate, or of the average that `read` gives.
+        """
         ...
 
     def feed(self, x: Any, sample_format: SampleFormat, y: int, w: float, /) -> bool:
         """Learn one sample of class y; False, and nothing learnt, if it is out of the ordinary."""
         ...
 
+    def test(self, x: Any, sample_format: SampleFormat, y: int, w: float, into: Any, /) -> int:
+        """Learn one sample; 1 if it was told wrong before, 0 if not.
+
+        -1, and nothing learnt, if it is out of the ordinary. The answer goes ``into`` an array of
+        float32, if one is given.
+        """
+        ...
+
     def answer(self, x: Any, sample_format: SampleFormat, group: Integers, /) -> Array | None:
         """p(c|x) of one sample, codevectors in these groups; None if out of the ordinary."""
+        ...
+
+
+class NearestRun(Run, Protocol):
+    """Nearest neighbours or nearest means at a temperature (cpp/nearest.hpp)."""
+
+    @property
+    def updates(self) -> int:
+        """Steps taken, of a batch of samples each."""
+        ...
+
+    @property
+    def seen(self) -> int:
+        """Samples taken in."""
+        ...
+
+    def know_classes(self, n: int, /) -> None:
+        """There are so many classes from now on."""
+        ...
+
+    def forget(self, kept: int, /) -> None:
+        """Let go of all samples but the latest few."""
+        ...
+
+    def learn(
+        self,
+        X: Rows,
+        order: Integers | None,
+        classes: ClassIndices,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        answer: bool = False,
+        tests: bool = True,
+    ) -> Array:
+        """Learn rows begin..end; if asked, p(c|x) of each before it was learnt.
+
+        Without ``tests`` they are taken in, and nothing is fitted.
+        """
+        ...
+
+    def feed(self, x: Any, sample_format: SampleFormat, y: int, w: float, tests: bool, /) -> bool:
+        """Learn one sample of class y; False, and nothing learnt, if it is out of the ordinary."""
+        ...
+
+    def test(self, x: Any, sample_format: SampleFormat, y: int, w: float, into: Any, /) -> int:
+        """Learn one sample; 1 if it was told wrong before, 0 if not.
+
+        -1, and nothing learnt, if it is out of the ordinary. The answer goes ``into`` an array of
+        float32, if one is given.
+        """
+        ...
+
+    def answer(self, x: Any, sample_format: SampleFormat, /) -> Array | None:
+        """p(c|x) of one sample; None if it is out of the ordinary."""
         ...
 
 
@@ -197,6 +264,25 @@ class Kernel(Protocol):
         in the dual variable, in the kernel's coordinates. A Mahalanobis divergence has no bounds to
         keep. `read` gives the average of the iterates, with which to predict: "mu", "bias",
         "sharpness" and "relevance".
+        """
+        ...
+
+    def begin_nearest(
+        self,
+        start: Array,
+        room: int,
+        classes: int,
+        settings: RunSettings,
+        low: Array,
+        high: Array,
+    ) -> NearestRun:
+        """Nearest neighbours, or means of so many classes, with room for so many codevectors.
+
+        ``start`` is a point inside the domain. ``settings``: "rate" and "batch" of the steps,
+        "recency" (how much less a sample counts than the next one, at the start), "means" and
+        "relevances" (whether features are weighed). `read` gives "mu", "classes", "log_weight" and
+        "age" of the codevectors, the oldest first, "relevance" (log lambda_j), "temperature" and
+        "recency".
         """
         ...
 

@@ -20,6 +20,7 @@ from annealed.estimators.cluster_learner import ClusterLearner
 from annealed.estimators.kept_samples import KeptSamples
 from annealed.fine_tuning.methods import GeneralizedTuning, SoftTuning, WinnerTuning
 from annealed.fine_tuning.model import Fits, TunedModel
+from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.scoring import Candidate
 from annealed.fine_tuning.stream_race import Race, StreamTuner, TuningOptions
 from annealed.fine_tuning.units import Units
@@ -59,6 +60,7 @@ PARTS = _named(
     Schema(SoftTuning),
     Schema(WinnerTuning),
     Schema(GeneralizedTuning),
+    Schema(Nearest),
     Schema(Race),
     Schema(TuningOptions),
     Schema(StreamTuner),

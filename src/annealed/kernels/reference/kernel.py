@@ -30,6 +30,7 @@ from annealed.kernels.reference.associate import (
     losses,
 )
 from annealed.kernels.reference.level import WarmUp, presented
+from annealed.kernels.reference.nearest import Nearest
 from annealed.kernels.reference.online import Level
 from annealed.kernels.reference.soft_lvq import SoftLVQ
 from annealed.kernels.reference.winner import Winner
@@ -80,6 +81,17 @@ class ReferenceKernel(Kernel):
         return SoftLVQ(
             self.divergence, mu, bias, sharpness, relevance, first_of, unit, settings, low, high
         )
+
+    def begin_nearest(
+        self,
+        start: Array,
+        room: int,
+        classes: int,
+        settings: RunSettings,
+        low: Array,
+        high: Array,
+    ) -> Nearest:
+        return Nearest(self.divergence, start, room, classes, settings, low, high)
 
     def begin_winner(
         self, mu: Array, classes: ClassIndices, settings: RunSettings, low: Array, high: Array

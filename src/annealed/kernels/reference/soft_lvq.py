@@ -53,29 +53,41 @@ class SoftLVQ:
         begin: int,
         end: int,
         answer: bool = False,
+        averaged: bool = False,
     ) -> Array:
         answers = np.zeros((end - begin if answer else 0, len(self.first_of) - 1))
         for k, x, c, w in presented(X, order, classes, weights, begin, end):
+            x = x if self.matrix is None else x @ self.matrix
+            if answer and averaged:
+                answers[k - begin] = self._answer(self._measure(x, self.mean)[2])
             posterior = self._step(x, c, w)
-            if answer:
+            if answer and not averaged:
                 answers[k - begin] = posterior
         return answers
 
-    def _step(self, x: Array, y: int, w: float) -> Array:
-        x = x if self.matrix is None else x @ self.matrix
-        mu, beta = self.value["mu"], np.exp(self.value["sharpness"]) / self.settings["T"]
-        relevance = np.exp(self.value["relevance"])
+    def _measure(self, x: Array, of: dict[str, Array]) -> tuple[Array, Array, Array]:
+        """Terms of the divergences by feature, if there are any, divergences, and s."""
+        terms, mu = np.empty(0), of["mu"]
         if isinstance(self.divergence, Separable):
             terms = self.divergence.terms(x, mu)
-            d = terms @ relevance
+            d = terms @ np.exp(of["relevance"])
         else:
             d = self.divergence.pairwise(x[None, :], mu)[0]
         d = np.maximum(d, 0.0)
-        s = self.value["bias"] - beta * d
+        return terms, d, of["bias"] - np.exp(of["sharpness"]) / self.settings["T"] * d
+
+    def _answer(self, s: Array) -> Array:
         e = np.exp(s - s.max())
-        posterior = np.add.reduceat(e, self.first_of[:-1]) / e.sum()
+        return np.asarray(np.add.reduceat(e, self.first_of[:-1]) / e.sum())
+
+    def _step(self, x: Array, y: int, w: float) -> Array:
+        terms, d, s = self._measure(x, self.value)
+        posterior = self._answer(s)
         if self.settings["rate"] == 0:
-            return np.asarray(posterior)
+            return posterior
+        mu, beta = self.value["mu"], np.exp(self.value["sharpness"]) / self.settings["T"]
+        relevance = np.exp(self.value["relevance"])
+        e = np.exp(s - s.max())
         own = slice(self.first_of[y], self.first_of[y + 1])
         mine = np.exp(s[own] - s[own].max())
         g = -e / e.sum()
@@ -89,7 +101,7 @@ class SoftLVQ:
         self.waiting += 1
         if self.waiting == self.settings["batch"]:
             self._update()
-        return np.asarray(posterior)
+        return posterior
 
     def _update(self) -> None:
         self.updates += 1
@@ -139,6 +151,9 @@ class SoftLVQ:
 
     def feed(self, x: Any, sample_format: SampleFormat, y: int, w: float, /) -> bool:
         return False  # every sample is looked at
+
+    def test(self, x: Any, sample_format: SampleFormat, y: int, w: float, into: Any, /) -> int:
+        return -1
 
     def answer(self, x: Any, sample_format: SampleFormat, group: Integers, /) -> None:
         return None

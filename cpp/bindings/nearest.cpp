@@ -1,0 +1,197 @@
+// Nearest neighbours and nearest means at a temperature (nearest.hpp).
+#include "../nearest.hpp"
+
+#include <string>
+
+#include "module.hpp"
+#include "one_sample.hpp"
+
+namespace annealed {
+
+template <class Divergence>
+bool feed_nearest(Nearest<Divergence>& model, nb::handle x, const SampleFormat& format, int y,
+                  double w, bool tests) {
+    require(y >= 0 && y < model.classes, "a sample is of a class that does not exist");
+    const double* sample = read_sample(x, format, model.d);
+    if (!sample || !is_weight(w)) return false;
+    const FlushDenormals flush;
+    if (tests)
+        model.step({sample, 1, false}, y, w, nullptr);
+    else
+        model.keep({sample, 1, false}, y, w);
+    return true;
+}
+
+template <class Divergence>
+int test_nearest(Nearest<Divergence>& model, nb::handle x, const SampleFormat& format, int y,
+                 double w, std::optional<Answer> into) {
+    require(y >= 0 && y < model.classes, "a sample is of a class that does not exist");
+    const double* sample = read_sample(x, format, model.d);
+    if (!sample || !is_weight(w)) return -1;
+    const FlushDenormals flush;
+    static thread_local Doubles posterior;
+    posterior.resize(static_cast<std::size_t>(model.classes));
+    model.step({sample, 1, false}, y, w, posterior.data());
+    return told_wrong(posterior, y, into);
+}
+
+template <class Divergence>
+nb::object nearest_answer(Nearest<Divergence>& model, nb::handle x, const SampleFormat& format) {
+    const double* sample = read_sample(x, format, model.d);
+    if (!sample) return nb::none();
+    const FlushDenormals flush;
+    double* posterior;
+    auto array = new_array<double>({static_cast<std::size_t>(model.classes)}, posterior);
+    model.answer({sample, 1, false}, posterior);
+    return nb::cast(array);
+}
+
+// All arrays by name; those of codevectors are padded to whole tiles.
+template <class Model, class Visit>
+void visit_nearest(Model& model, Visit each) {
+    each("mu", model.tiles.mu);
+    each("owner", model.owner);
+    each("born", model.born);
+    each("log_weight", model.log_weight);
+    each("relevance", model.relevance);
+    each("gradient", model.gradient);
+    each("first", model.first);
+    each("second", model.second);
+}
+template <class Model, class Visit>
+void visit_numbers(Model& model, Visit each) {
+    each("sharpness", model.sharpness);
+    each("log_recency", model.log_recency);
+    each("nearest", model.nearest);
+    each("apart", model.apart);
+}
+
+template <class Divergence>
+void define_one_nearest(nb::module_& m, const std::string& name) {
+    using Model = Nearest<Divergence>;
+    nb::class_<Model>(m, name.c_str())
+        .def("__init__",
+             [](Model* self, Vector start, std::size_t room, std::size_t classes, nb::dict s,
+                Vector low, Vector high, std::optional<Matrix> matrix) {
+                 NearestSettings settings;
+                 settings.rate = nb::cast<double>(s["rate"]);
+                 settings.batch = nb::cast<int>(s["batch"]);
+                 settings.recency = nb::cast<double>(s["recency"]);
+                 settings.means = nb::cast<bool>(s["means"]);
+                 settings.relevances = nb::cast<bool>(s["relevances"]);
+                 const std::size_t d = start.shape(0);
+                 const char* misfit = "the parts of nearest neighbours do not fit together";
+                 require_length(low, d, misfit);
+                 require_length(high, d, misfit);
+                 require_square(matrix, d);
+                 require(settings.batch > 0 && settings.recency > 0 && settings.recency < infinity, misfit);
+                 require(!settings.means || room == classes, misfit);
+                 new (self) Model(settings, size_of(room), size_of(d), size_of(classes), start.data(),
+                                  low.data(), high.data(), pointer(matrix));
+             },
+             "start"_a, "room"_a, "classes"_a, "settings"_a, "low"_a, "high"_a, "matrix"_a.none())
+        .def_ro("updates", &Model::updates)
+        .def_ro("seen", &Model::seen)
+        .def("know_classes", [](Model& self, std::size_t n) { self.know_classes(size_of(n)); }, "n"_a,
+             "There are so many classes from now on.")
+        .def("forget", [](Model& self, std::int64_t kept) { self.forget(kept); }, "kept"_a,
+             "Let go of all samples but the latest few.")
+        .def("feed", &feed_nearest<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a, "tests"_a,
+             "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
+        .def("test", &test_nearest<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a, "into"_a.none(),
+             "Learn one sample; 1 if it was told wrong before, 0 if not, -1 where it is out of the "
+             "ordinary and nothing was learnt. The answer goes into an array.")
+        .def("answer", &nearest_answer<Divergence>, "x"_a, "format"_a,
+             "p(c|x) of one sample; None where it is out of the ordinary.")
+        .def("learn",
+             [](Model& self, Anything X, std::optional<Integers> order, Classes classes,
+                std::optional<Vector> weights, std::int64_t begin, std::int64_t end, bool answer,
+                bool tests) {
+                 const Samples samples = rows_to_learn(X, self.d, order, classes, weights, begin, end);
+                 double* posterior = nullptr;
+                 auto answers = new_array<double>({static_cast<std::size_t>(answer ? end - begin : 0),
+                                                   static_cast<std::size_t>(self.classes)},
+                                                  posterior);
+                 nb::gil_scoped_release unlocked;
+                 learn_nearest(self, samples, begin, end, tests, answer ? posterior : nullptr);
+                 return answers;
+             },
+             "X"_a, "order"_a.none(), "classes"_a, "weights"_a.none(), "begin"_a, "end"_a,
+             "answer"_a = false, "tests"_a = true)
+        .def("read",
+             [](const Model& self) {
+                 // Those there are, the oldest first.
+                 std::vector<int> present;
+                 for (int i = 0; i < self.K; ++i)
+                     if (self.owner[i] >= 0) present.push_back(i);
+                 std::stable_sort(present.begin(), present.end(),
+                                  [&](int a, int b) { return self.born[a] < self.born[b]; });
+                 const std::size_t n = present.size(), d = static_cast<std::size_t>(self.d);
+                 double *mu, *classes, *bias, *ages;
+                 nb::dict state;
+                 state["mu"] = new_array<double>({n, d}, mu);
+                 state["classes"] = new_array<double>({n}, classes);
+                 state["log_weight"] = new_array<double>({n}, bias);
+                 state["age"] = new_array<double>({n}, ages);
+                 for (std::size_t k = 0; k < n; ++k) {
+                     const int i = present[k];
+                     const double* tile = &self.tiles.mu[self.tiles.offset(i / W) + i % W];
+                     for (std::size_t j = 0; j < d; ++j) mu[k * d + j] = tile[j * W];
+                     classes[k] = self.owner[i];
+                     bias[k] = self.log_weight[i];
+                     ages[k] = self.age(i);
+                 }
+                 state["relevance"] = copy_out(self.relevance.data(), d);
+                 state["temperature"] = self.temperature();
+                 state["recency"] = self.settings.means ? self.settings.recency : self.recency();
+                 return state;
+             },
+             "Codevectors with class, log weight and age, the oldest first, and what is fitted.")
+        .def("state",
+             [](const Model& self) {
+                 nb::dict state;
+                 visit_nearest(self, [&](const char* name, const Doubles& values) {
+                     state[name] = copy_out(values.data(), values.size());
+                 });
+                 visit_numbers(self, [&](const char* name, double value) { state[name] = value; });
+                 state["seen"] = self.seen;
+                 state["at"] = self.at;
+                 state["measured"] = self.measured;
+                 state["updates"] = self.updates;
+                 state["waiting"] = self.waiting;
+                 return state;
+             },
+             "Everything, to be restored in a model of the same shape.")
+        .def("restore", [](Model& self, nb::dict state) {
+            const char* misfit = "saved nearest neighbours have another shape";
+            visit_nearest(self, [&](const char* name, Doubles& into) {
+                copy_in(state, name, into.data(), into.size(), misfit);
+            });
+            visit_numbers(self, [&](const char* name, double& into) {
+                into = nb::cast<double>(state[name]);
+                require(into > -infinity && into < infinity, misfit);
+            });
+            for (std::size_t i = 0; i < self.owner.size(); ++i) {
+                const double c = self.owner[i];
+                require(c >= -1 && c < self.classes && c == std::floor(c), misfit);
+                require((c >= 0 && static_cast<int>(i) < self.K) == (self.log_weight[i] > -infinity), misfit);
+                require(!self.settings.means || c < 0 || c == static_cast<double>(i), misfit);
+            }
+            self.seen = whole_in(state, "seen");
+            self.at = whole_in(state, "at");
+            require(self.at < self.K, misfit);
+            self.measured = whole_in(state, "measured");
+            self.updates = whole_in(state, "updates");
+            self.waiting = whole_in(state, "waiting");
+            require(self.waiting < self.settings.batch, "a saved batch has too many samples");
+            self.refresh();
+        });
+}
+
+void define_nearest(nb::module_& m) {
+    for_each_divergence([&](auto divergence, const std::string& name, const std::string&) {
+        define_one_nearest<decltype(divergence)>(m, name + "Nearest");
+    });
+}
+
+}  // namespace annealed
