@@ -36,13 +36,13 @@ RIVALS: dict[str, Build] = {
     "5-NN": lambda seed: KNeighborsClassifier(5),
 }
 MODELS: dict[str, Build] = {
-    OURS: lambda seed: ODAClassifier(level="vote", random_state=seed),
-    ONE: lambda seed: ODAClassifier(random_state=seed),
+    OURS: lambda seed: ODAClassifier(random_state=seed),
+    ONE: lambda seed: ODAClassifier(level="auto", random_state=seed),
     PLAIN: lambda seed: ODAClassifier(level="last", fine_tune=None, random_state=seed),
     **RIVALS,
 }
 IN_WORDS = """
-annealed: ODAClassifier(level="vote"). one level: ODAClassifier(). as annealed:
+annealed: ODAClassifier(). one level: ODAClassifier(level="auto"). as annealed:
 ODAClassifier(level="last", fine_tune=None). forest: 100 trees. RBF SVM: SVC(). linear SVM:
 LinearSVC(). MLP: one hidden layer of 100, max_iter=500. All else as it is by default; features
 standardised within each fold."""

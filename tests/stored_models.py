@@ -48,7 +48,7 @@ def models():
         "unfitted": ODAClassifier(divergence=A, random_state=np.random.RandomState(1)),
         "clustering-warm-up": ODAClustering(2, **SMALL).partial_fit(X[:50]),
         "clustering-level": ODAClustering(None, **SMALL).partial_fit(X[:150]),
-        "clustering-tracking": ODAClustering(3, kept_samples=0, **SMALL).partial_fit(X[:900]),
+        "clustering-tracking": ODAClustering(3, recent_samples=0, **SMALL).partial_fit(X[:900]),
         "clustering-polished": ODAClustering("auto", polish=True, **SMALL).fit(X[:80]),
         "clustering-joined": ODAClustering(**SMALL).fit(np.concatenate([X[:40], X[:40] + 30.0])),
         "clustering-mahalanobis": ODAClustering(2, shape="round", divergence=A, **SMALL)

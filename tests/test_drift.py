@@ -207,7 +207,7 @@ def test_slow_drift_is_followed_with_a_floor_on_the_steps():
     n = 40_000
     centre = np.linspace(0, 20, n)[:, None] * [1, 0]
     X = centre + rng.normal(size=(n, 2)) + 8 * rng.integers(0, 2, (n, 1)) * [0, 1]
-    plain = {"shape": "round", "kept_samples": 0}
+    plain = {"shape": "round", "recent_samples": 0}
     with_floor = ODAClustering(2, alpha_min=0.01, **plain).partial_fit(X)
     without = ODAClustering(2, **plain).partial_fit(X)
     error = [np.abs(m.cluster_centers_[:, 0] - 20).max() for m in (with_floor, without)]

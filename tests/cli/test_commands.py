@@ -122,7 +122,7 @@ def test_the_summary_for_people(run, flowers):
     assert done.returncode == 0 and done.stderr == ""
     for words in (
         "größe", "text, 2 categories", "45 missing (filled with", "always the same",
-        "learnt from", "chosen level", "rows held out", "most common class", "--model FILE",
+        "learnt from", "levels that vote", "rows held out", "most common class", "--model FILE",
     ):  # fmt: skip
         assert words in done.stdout, words
 

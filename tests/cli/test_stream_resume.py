@@ -452,14 +452,27 @@ def test_new_rows_and_then_the_same_source_again(monkeypatch, stream, tmp_path):
 OPTIONS = [
     (["--seed", "1"], "with --seed 0 and not with --seed 1"),
     (["--divergence", "logistic"], "with --divergence squared_euclidean and not"),
-    (["--drift"], "without --drift and not with --drift"),
 ]
 
 
 @pytest.mark.parametrize(("options", "words"), OPTIONS)
 @pytest.mark.parametrize("target", [True, False])
 def test_changed_options_are_refused(stream, source, tmp_path, options, words, target):
-    state = tmp_path / "state.oda"
+    refused(stream, source, tmp_path / "state.oda", options, words, target)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "words"),
+    [
+        (True, ["--no-drift"], "with --drift and not without --drift"),  # as classifiers do
+        (False, ["--drift"], "without --drift and not with --drift"),
+    ],
+)
+def test_who_listens_goes_on_listening(stream, source, tmp_path, options, words, target):
+    refused(stream, source, tmp_path / "state.oda", options, words, target)
+
+
+def refused(stream, source, state, options, words, target):
     drop = [] if target else ["--drop", "label"]
     assert stream(source, "--checkpoint", state, *drop, target=target).code == 0
     before = state.read_bytes()

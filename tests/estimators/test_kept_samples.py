@@ -93,7 +93,7 @@ def test_any_cut_single_samples_and_files_give_the_same_bits():
     X[1700:] += 3.0  # a change, so that samples are forgotten
     weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
     weights[0] = 1.0  # a first row of no weight alone would be nothing to learn from
-    blank = ODAClustering(random_state=0, kept_samples=600)
+    blank = ODAClustering(random_state=0, recent_samples=600)
     whole = deepcopy(blank).partial_fit(X, sample_weight=weights)
     cut = deepcopy(blank)
     edges = [0, 1, 8, 124, 128, 400, 405, 1000, 1733, 2900]
@@ -115,10 +115,10 @@ def test_any_cut_single_samples_and_files_give_the_same_bits():
 def test_no_more_samples_are_held_than_asked_for_and_none_where_none_are():
     X, _ = blobs(3000, corners())
     sizes = []
-    for kept_samples in (0, 500):
-        model = ODAClustering(random_state=0, kept_samples=kept_samples).partial_fit(X)
+    for recent_samples in (0, 500):
+        model = ODAClustering(random_state=0, recent_samples=recent_samples).partial_fit(X)
         kept = model._learner.kept
-        assert (0 if kept is None else len(kept.rows)) == kept_samples
+        assert (0 if kept is None else len(kept.rows)) == recent_samples
         file = io.BytesIO()
         annealed.save(model, file)
         sizes.append(file.getvalue().count(X[-1].tobytes()))
@@ -128,8 +128,8 @@ def test_no_more_samples_are_held_than_asked_for_and_none_where_none_are():
 
 
 def test_as_few_as_could_never_be_compared_are_refused():
-    with pytest.raises(ValueError, match="'kept_samples' parameter"):
-        ODAClustering(kept_samples=100).partial_fit(np.zeros((1, 2)))
+    with pytest.raises(ValueError, match="'recent_samples' parameter"):
+        ODAClustering(recent_samples=100).partial_fit(np.zeros((1, 2)))
 
 
 # -- streams that change -------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_clusters_that_move_are_followed_without_being_told():
     X += 30 * np.linspace(0, 1, n)[:, None] * [1.0, 0.5]
     score = {
         kept: adjusted_rand_score(
-            y[3000:], before_learning(ODAClustering(random_state=0, kept_samples=kept), X)[3000:]
+            y[3000:], before_learning(ODAClustering(random_state=0, recent_samples=kept), X)[3000:]
         )
         for kept in (0, 2000)
     }
@@ -229,7 +229,7 @@ def test_models_made_of_others_hold_no_samples():
 
 
 def test_samples_that_are_all_alike_wait_for_one_that_differs(annealings):
-    model = ODAClustering(random_state=0, kept_samples=500).partial_fit(np.ones((3000, 2)))
+    model = ODAClustering(random_state=0, recent_samples=500).partial_fit(np.ones((3000, 2)))
     assert model.n_clusters_ == 1
     X, _ = blobs(5000, [[1, 1], [9, 9]])
     assert model.partial_fit(X).n_clusters_ == 2
@@ -239,8 +239,8 @@ def test_samples_that_are_all_alike_wait_for_one_that_differs(annealings):
 def test_the_number_that_is_kept_can_be_changed_on_the_way():
     X, y = blobs(2000, corners())
     model = ODAClustering(random_state=0).partial_fit(X[:1000])
-    model.set_params(kept_samples=0).partial_fit(X[1000:1500])
+    model.set_params(recent_samples=0).partial_fit(X[1000:1500])
     assert model._learner.kept is None and model.n_clusters_ == 4
-    model.set_params(kept_samples=500).partial_fit(X[1500:])
+    model.set_params(recent_samples=500).partial_fit(X[1500:])
     assert model._learner.kept.count == 500
     assert adjusted_rand_score(y, model.predict(X)) > 0.95

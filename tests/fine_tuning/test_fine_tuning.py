@@ -355,7 +355,7 @@ def moons(n=300, seed=0, noise=0.3):
 
 
 @cache
-def fitted(fine_tune="soft_lvq", level="auto"):
+def fitted(fine_tune="soft_lvq", level="vote"):
     return ODAClassifier(fine_tune=fine_tune, level=level, **FEW_LEVELS).fit(*moons())
 
 

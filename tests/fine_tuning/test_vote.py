@@ -197,8 +197,7 @@ def test_shares_that_do_not_sum_to_one_are_refused(tmp_path, shares):
 def test_models_that_vote_can_be_merged():
     X, y, X_new, y_new = rows()
     parts = [
-        ODAClassifier(level="vote", **SHORT).fit(X[half], y[half])
-        for half in (slice(250), slice(250, None))
+        ODAClassifier(**SHORT).fit(X[half], y[half]) for half in (slice(250), slice(250, None))
     ]
     joined = parts[0].merge(parts[1])
     assert valid_model(joined)
@@ -221,7 +220,7 @@ def test_voters_go_on_learning_one_by_one_as_in_portions():
 def test_a_vote_of_levels_as_annealed_leaves_a_stream_to_the_first(monkeypatch):
     monkeypatch.setattr(held_out, "FIRST_TEST", 10**9)  # nothing is fine-tuned
     X, y, _, _ = rows()
-    model = ODAClassifier(level="vote", **SHORT).fit(X, y)
+    model = ODAClassifier(**SHORT).fit(X, y)
     assert len(model.voters_) > 1 and all(voter.steps == 0 for voter in model.voters_)
     first = model.voters_[0].n_codevectors
     model.partial_fit(X[:50], y[:50])
@@ -233,7 +232,7 @@ def test_a_vote_of_levels_as_annealed_leaves_a_stream_to_the_first(monkeypatch):
 
 def test_a_vote_notices_drift_and_races():
     X, y, _, _ = rows()
-    model = ODAClassifier(level="vote", drift_detector="auto", **SHORT).fit(X, y)
+    model = ODAClassifier(drift_detector="auto", **SHORT).fit(X, y)
     order = np.tile(np.arange(len(X)), 12)
     turned = np.array(["b", "c", "a"])[np.searchsorted(["a", "b", "c"], y)]
     model.partial_fit(np.tile(X, (3, 1)), np.tile(y, 3))

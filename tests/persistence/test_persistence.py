@@ -267,7 +267,7 @@ def test_watched_for_drift_and_learnt_one_by_one(tmp_path):
     for model, labels in (
         (
             ODAClustering(
-                3, shape="round", drift_detector="auto", kept_samples=0, random_state=0, **QUICK
+                3, shape="round", drift_detector="auto", recent_samples=0, random_state=0, **QUICK
             ),
             None,
         ),

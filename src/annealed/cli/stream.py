@@ -71,8 +71,14 @@ def stream(
     ] = None,
     model: ModelOut = None,
     drift: Annotated[
-        bool, typer.Option("--drift", help="Notice when the stream changes, and reheat.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--drift/--no-drift",
+            help="Listen to errors, and begin again when they rise beyond chance; left out, with a "
+            "target. Clusters are annealed again without it when their stream changes.",
+            show_default=False,
+        ),
+    ] = None,
     n_clusters: NClusters = "auto",
     divergence: Divergence = DivergenceName.SQUARED_EUCLIDEAN,
     seed: Seed = 0,
@@ -119,7 +125,8 @@ def stream(
         source=source, follow=follow, checkpoint=checkpoint, every=every, new_rows=new_rows,
         predictions=predictions, target=target, columns=names_in_option(columns),
         drop=names_in_option(drop), categorical=names_in_option(categorical), n_clusters=clusters,
-        divergence=divergence.value, drift=drift, seed=seed, skip_bad=skip_bad_rows,
+        divergence=divergence.value, drift=target is not None if drift is None else drift, seed=seed,
+        skip_bad=skip_bad_rows,
         metrics_every=metrics_every, quiet=quiet, as_json=as_json,
     )  # fmt: skip
     need_pyarrow(Path(options.name))

@@ -71,15 +71,15 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
     divergence : str or BregmanDivergence, default="squared_euclidean"
         One of "squared_euclidean", "i_divergence", "kullback_leibler", "itakura_saito",
         "logistic"; or `Mahalanobis(matrix)`; or a `BregmanDivergence` of your own.
-    level : {"auto", "vote", "last"}, default="auto"
-        Which level predicts. "auto": the one that does best on rows it has not learnt. "vote": up
-        to eight, fine-tuned, whose class probabilities are averaged with the shares that make such
-        rows most likely; probabilities are mostly better, decisions about the same. "last": the
-        coldest. Rows not learnt are parts of the rows held out in `fit`, and the samples to
+    level : {"vote", "auto", "last"}, default="vote"
+        Which level predicts. "vote": up to eight, fine-tuned, whose class probabilities are
+        averaged with the shares that make rows they have not learnt most likely. "auto": the one
+        that does best on such rows, a little less accurate, but a single codebook to read. "last":
+        the coldest. Rows not learnt are parts of the rows held out in `fit`, and the samples to
         come in a stream, where one at a time answers: a level, the latest samples as nearest
         neighbours, or class means, whichever does best on the latest few hundred samples ("last":
-        always the coldest level). Levels that are not fine-tuned do not
-        vote. Any other level is reached with `at`.
+        always the coldest level). Levels that are not fine-tuned do not vote. Any other level is
+        reached with `at`.
     fine_tune : {"soft_lvq", "lvq", "glvq", None}, default="soft_lvq"
         What follows the annealing. "soft_lvq" follows the model's own associations: it moves
         codevectors, weights and temperature and, where rows not learnt say so, fits a temperature
@@ -184,7 +184,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     _learner: ClassLearner
     classes_: stored.Labels
     _rules = STREAM_RULES | {
-        "level": [one_of("auto", "vote", "last")],
+        "level": [one_of("vote", "auto", "last")],
         "fine_tune": [one_of(*TUNINGS, None)],
         "scoring": [
             one_of(None),
@@ -199,7 +199,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self,
         *,
         divergence: str | BregmanDivergence = "squared_euclidean",
-        level: str = "auto",
+        level: str = "vote",
         fine_tune: str | None = "soft_lvq",
         scoring: str | Callable[..., float] | None = None,
         K_max: int | str = "auto",

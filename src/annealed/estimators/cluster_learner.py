@@ -39,12 +39,12 @@ SETTLED = 1000
 class ClusterSettings(LearnerSettings):
     """What the parameters of a clustering ask of its learner.
 
-    kept_samples : how many of the newest samples are kept
+    recent_samples : how many of the newest samples are kept
     new_kept : makes the place for them, of a model that rests on so many samples (0: on none yet)
     new_annealer : makes an annealer of so many rows, with a seed
     """
 
-    kept_samples: int = 0
+    recent_samples: int = 0
     new_kept: Callable[[int], KeptSamples] | None = None
     new_annealer: Callable[[int, int], Annealer] | None = None
 
@@ -261,9 +261,9 @@ class ClusterLearner(Learner[ClusterSettings]):
     def watch_as(self, settings: ClusterSettings) -> None:
         """Listen for drift and keep samples, or no longer."""
         super().watch_as(settings)
-        if not settings.kept_samples:
+        if not settings.recent_samples:
             self.kept = None
-        elif self.kept is None or self.kept.most != settings.kept_samples:
+        elif self.kept is None or self.kept.most != settings.recent_samples:
             assert settings.new_kept is not None
             decided = self.annealer.chosen is not None
             self.kept = settings.new_kept(

@@ -117,7 +117,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         Listens to losses in `partial_fit` and `learn_one`, and reheats to the top of the ladder
         when they rise: "auto" for a `DriftDetector`, or any object of river's interface
         (``update(x)``, ``drift_detected``).
-    kept_samples : int, default=2000
+    recent_samples : int, default=2000
         How many of its newest samples a stream keeps, 0 or at least 500. They are annealed as `fit`
         would after 125, 250, 500, 1000, ... samples, up to this number, and again when the stream
         has changed, which is seen without being told. Models, and files of them, then hold so many
@@ -144,7 +144,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     cluster_centers_ : ndarray of shape (n_clusters_, n_features)
         Mean of every cluster. It need not lie inside one that is bent.
     n_clusters_ : int
-        In a stream 1 until its first samples have been annealed (see ``kept_samples``).
+        In a stream 1 until its first samples have been annealed (see ``recent_samples``).
     n_clusters_margin_ : float
         How sure "auto" is: the support of ``n_clusters_`` (nan if the number was given).
     plausible_n_clusters_ : PlausibleNumbers or None
@@ -193,7 +193,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         "shape": [one_of("any", "round")],
         "min_cluster_size": [one_of(None), whole(2)],
         "K_max": [one_of("auto"), whole(1)],
-        "kept_samples": [one_of(0), whole(LEAST_KEPT)],
+        "recent_samples": [one_of(0), whole(LEAST_KEPT)],
         "polish": [one_of(True, False)],
     }
 
@@ -218,7 +218,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         alpha: tuple[float, float] = (1.0, 0.9),
         alpha_min: float = 0.0,
         drift_detector: str | Detector | None = None,
-        kept_samples: int = 2000,
+        recent_samples: int = 2000,
         thresholds: str = "scale_free",
         polish: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -242,7 +242,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         self.alpha = alpha
         self.alpha_min = alpha_min
         self.drift_detector = drift_detector
-        self.kept_samples = kept_samples
+        self.recent_samples = recent_samples
         self.thresholds = thresholds
         self.polish = polish
         self.random_state = random_state
@@ -305,7 +305,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         """Learn the rows of X in the order they come, each once.
 
         However a stream is cut into calls, the model is the same to the last bit. The newest rows
-        are kept and annealed again from time to time (``kept_samples``); clusters that stay keep
+        are kept and annealed again from time to time (``recent_samples``); clusters that stay keep
         their numbers. In between the codebook follows the samples, its size fixed.
 
         Parameters
@@ -407,7 +407,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         return ClusterSettings(
             None if self.drift_detector is None else self._new_watch,
             self._listener(),
-            self.kept_samples if self._samples_first else 0,
+            self.recent_samples if self._samples_first else 0,
             self._new_kept,
             self._new_annealer,
         )
@@ -420,13 +420,13 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         first = FIRST
         while not isinstance(self.n_clusters, str) and first < FIRST_PER_CLUSTER * self.n_clusters:
             first *= 2
-        return first if first <= self.kept_samples else 0
+        return first if first <= self.recent_samples else 0
 
     def _new_kept(self, known: int) -> KeptSamples:
         # However a stream is cut, the model is the same, also where no seed is given.
         seed = 0 if self.random_state is None else self._seed()
         return KeptSamples.new(
-            self.kept_samples, self._samples_first, self.n_features_in_, seed, known
+            self.recent_samples, self._samples_first, self.n_features_in_, seed, known
         )
 
     def _new_annealer(self, samples: int, seed: int) -> Annealer:
