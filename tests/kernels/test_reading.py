@@ -27,13 +27,18 @@ def test_reading_equals_the_reference(name, seed, K, d):
     group = rng.integers(3, size=K)
     w = rng.uniform(0, 2, size=40)
     compiled, reference = (made(divergence) for made in KERNELS)
+    # At T = 0 rounding decides between codevectors that are equally near to a row.
+    near = np.sort(divergence.pairwise(X, mu), axis=1)
+    clear = near[:, 1] - near[:, 0] > 1e-9 * (1 + near[:, 0]) if K > 1 else np.ones(40, dtype=bool)
     for T in (0.0, 0.1, 10.0):
+        told = clear if T == 0 else slice(None)
         mine = compiled.associate(X, mu, log_weight, T, group, 3)
         printed = reference.associate(X, mu, log_weight, T, group, 3)
         for one, other in zip(mine, printed, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
+            np.testing.assert_allclose(one[told], other[told], rtol=1e-8, atol=1e-9)
         np.testing.assert_array_equal(
-            compiled.assign(X, mu, log_weight, T), reference.assign(X, mu, log_weight, T)
+            compiled.assign(X, mu, log_weight, T)[told],
+            reference.assign(X, mu, log_weight, T)[told],
         )
     np.testing.assert_allclose(
         compiled.divergences(X, mu), divergence.pairwise(X, mu), rtol=1e-8, atol=1e-9

@@ -170,8 +170,10 @@ def test_classifier_after_fit_and_in_a_stream(tmp_path, level, fine_tune):
         assert_round_trip(
             model, tmp_path, X, lambda m, s=go_on: copy.deepcopy(m).partial_fit(X[s], Y[s])
         )
-    fine_tuned = level == "auto" or fine_tune is not None
-    assert stages >= ({"racing", "won"} if fine_tuned else {"annealing"})
+    # The coldest level has no samples to be prepared with: its races take so long that in a stream
+    # this short each is still on when the next begins.
+    expected = {"racing", "won"} if level == "auto" else {"racing"} if fine_tune else {"annealing"}
+    assert stages >= expected
 
 
 @pytest.mark.parametrize("divergence", [*ALL_DIVERGENCES[1:], COSH], ids=str)

@@ -19,7 +19,7 @@ MOTHER = {"left": "root", "right": "root", "a": "left", "b": "left"}
 def contents_of(model, X=None):
     nothing = dict.fromkeys(
         ("feature_names", "class_names", "n_codevectors", "divergence", "inverse", "title",
-         "n_rows")
+         "n_rows", "row_numbers")
     )  # fmt: skip
     return gather(read_inputs(model, X, None, **nothing), seed=0)
 
@@ -61,10 +61,10 @@ def test_a_model_of_another_cut_of_the_tree_still_has_its_own_clusters_on_the_pa
     shuffled = type(
         "Shuffled", (), {
             "path_": model.path_, "temperature_": 0.0, "nodes_": model.nodes_[order],
-            "codevectors_": model.codevectors_[order],
+            "codevectors_": model.codevectors_[order], "weights_": model.weights_[order],
         },
     )()  # fmt: skip
-    contents = contents_of(shuffled, groups)
+    contents = contents_of(shuffled)
     assert contents.branches == [f"cluster {i}" for i in range(4)]
     place = dict(zip(model.nodes_[order].tolist(), range(4), strict=True))
     found = {contents.nodes[n].name: contents.nodes[n].branch for n in contents.levels[-1].nodes}

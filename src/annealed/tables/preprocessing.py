@@ -60,6 +60,8 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     ----------
     kinds_ : tuple of str
         What each column is.
+    shares_out_ : ndarray of bool
+        Which features that come out are shares of rows: of a category, or of a yes.
     mean_, scale_ : ndarray
         Of the columns of numbers, in their order.
     categories_ : dict
