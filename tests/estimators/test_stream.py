@@ -48,10 +48,12 @@ cuts_of = st.lists(st.integers(0, 3000), max_size=12)
 @given(cuts=cuts_of, seed=st.integers(0, 5), split=st.sampled_from(["variance", "perturb"]))
 def test_any_chunking_of_a_clustering_is_bit_identical(cuts, seed, split):
     X = make_blobs(3000, centers=4, n_features=3, random_state=seed)[0]
-    model = ODAClustering(split=split, samples_per_codevector=10, gamma=0.7, random_state=0)
-    whole = fingerprint(fed(model, X, []))
-    again = ODAClustering(split=split, samples_per_codevector=10, gamma=0.7, random_state=0)
-    assert fingerprint(fed(again, X, cuts, reads=True)) == whole
+    # Of samples that are kept and annealed again: test_kept_samples.py.
+    blank = ODAClustering(
+        split=split, samples_per_codevector=10, gamma=0.7, recent_samples=0, random_state=0
+    )
+    whole = fingerprint(fed(deepcopy(blank), X, []))
+    assert fingerprint(fed(deepcopy(blank), X, cuts, reads=True)) == whole
 
 
 @examples(15)
@@ -220,7 +222,7 @@ def test_mahalanobis_and_custom_divergences_cut_their_streams_too():
     X = make_blobs(900, centers=3, n_features=2, random_state=0)[0]
     half = BregmanDivergence(lambda x: 0.5 * (x**2).sum(axis=1), lambda x: x, name="half")
     for divergence in (Mahalanobis([[2.0, 0.5], [0.5, 1.0]]), half):
-        blank = ODAClustering(3, divergence=divergence, samples_per_codevector=10)
+        blank = ODAClustering(3, divergence=divergence, samples_per_codevector=10, recent_samples=0)
         models = [fed(deepcopy(blank), X, cuts, reads=True) for cuts in ([], [1, 50, 51, 400])]
         np.testing.assert_array_equal(models[0].codevectors_, models[1].codevectors_)
 

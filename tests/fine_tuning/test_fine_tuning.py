@@ -992,9 +992,7 @@ def test_a_refit_that_falls_into_another_solution_is_not_returned(seed):
 def test_features_that_say_nothing_give_the_prior(verb, params, wanted):
     X, y = np.full((100, 2), 3.0), np.repeat(["a", "b"], [70, 30])
     model, tolerance = ODAClassifier(random_state=0, **params), 1e-7
-    if (
-        verb == "partial_fit"
-    ):  # classes one after the other would be a change; the latest count more
+    if verb == "partial_fit":  # the latest count more, and one class after the other is a change
         X, y = np.tile(X, (5, 1)), np.random.default_rng(0).permutation(np.tile(y, 5))
         tolerance = 0.05
     getattr(model, verb)(X, y)

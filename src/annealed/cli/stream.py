@@ -126,7 +126,8 @@ def stream(
         predictions=predictions, target=target, columns=names_in_option(columns),
         drop=names_in_option(drop), categorical=names_in_option(categorical), n_clusters=clusters,
         divergence=divergence.value, drift=target is not None if drift is None else drift,
-        seed=seed, skip_bad=skip_bad_rows, metrics_every=metrics_every, quiet=quiet, as_json=as_json,
+        seed=seed, skip_bad=skip_bad_rows, metrics_every=metrics_every, quiet=quiet,
+        as_json=as_json,
     )  # fmt: skip
     need_pyarrow(Path(options.name))
     session = run_stream(options)
