@@ -455,7 +455,7 @@ def test_a_divergence_nobody_built_in_clusters():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(m, 0.1, (60, 2)) for m in (-1, 0, 1)])
     est = ODAClustering(
-        3, divergence=BregmanDivergence(quartic, quartic_gradient), random_state=0
+        3, shape="round", divergence=BregmanDivergence(quartic, quartic_gradient), random_state=0
     ).fit(X)
     np.testing.assert_allclose(np.sort(est.cluster_centers_[:, 0]), [-1, 0, 1], atol=0.1)
     assert valid_model(est)
