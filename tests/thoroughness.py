@@ -7,7 +7,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "everyday")
-for name, max_examples in (("everyday", 25), ("thorough", 500)):
+for name, max_examples in (("everyday", 15), ("thorough", 500)):
     settings.register_profile(
         name,
         deadline=None,
@@ -23,5 +23,5 @@ def tries(everyday, thorough):
 
 
 def examples(everyday):
-    """Settings of a property whose examples are dear: so many of them, or twenty times as many."""
-    return settings(max_examples=tries(everyday, 20 * everyday))
+    """Settings of a property whose examples are dear: half as many, or twenty times as many."""
+    return settings(max_examples=tries(-(-everyday // 2), 20 * everyday))

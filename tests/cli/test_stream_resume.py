@@ -262,8 +262,9 @@ def test_a_label_with_a_line_end_is_cut_where_it_ends(monkeypatch, stream, sourc
 # -- Ctrl-C ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", [True, False])
-@pytest.mark.parametrize("at", [1517, 2100, 2301])
+@pytest.mark.parametrize(
+    ("at", "target"), [(1517, True), (2100, True), (2301, True), (2301, False)]
+)
 def test_interrupted_within_a_block(monkeypatch, stream, source, tmp_path, at, target):
     """Figures, model, answers: all as if it had never been interrupted."""
     lines = csv_lines()

@@ -28,7 +28,7 @@ NEGATIVE = (
 # negative values are allowed, how many clusters there are, and which branch of `fit` is taken.
 ESTIMATORS = [
     ODAClustering(**tries({"K_max": 10}, {})),
-    ODAClustering(n_clusters=2, polish=True),
+    ODAClustering(n_clusters=2, polish=True, **tries({"recent_samples": 0}, {})),
     ODAClustering(n_clusters=None, K_max=20, divergence="i_divergence"),
     ODAClassifier(**tries({"K_max": 20}, {})),
     ODAClassifier(level="last", fine_tune=None, split="perturb"),
