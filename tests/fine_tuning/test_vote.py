@@ -6,7 +6,6 @@ import itertools
 from copy import deepcopy
 from functools import cache
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,7 +19,6 @@ import annealed
 from annealed import ODAClassifier
 from annealed.fine_tuning import held_out
 from annealed.fine_tuning.vote import MOST_VOTERS, SMALLEST_SHARE, fit_shares
-from annealed.plots import BifurcationDisplay, CodevectorDisplay
 
 pytestmark = pytest.mark.quality
 SHORT = {"gamma": 0.6, "K_max": 30, "random_state": 0}
@@ -243,7 +241,9 @@ def test_a_vote_notices_drift_and_races():
 
 
 def test_displays_show_the_largest_share_and_all_codevectors():
-    mpl.use("agg")
+    pytest.importorskip("matplotlib").use("agg")
+    from annealed.plots import BifurcationDisplay, CodevectorDisplay
+
     model = fitted()
     path = BifurcationDisplay.from_estimator(model)
     assert path.current[1] == model.voters_[0].n_codevectors
