@@ -39,7 +39,7 @@ def gather(inputs: PageInputs, seed: int) -> Contents:
     spread = seen[1].std(axis=0)
     compared = CardInputs(tree, values, np.where(spread > 0, spread, np.inf))
     nodes = tree.shown(branches, inputs.class_names)
-    places = _place_rows(inputs, plane, X, values, rng)
+    places = _place_rows(plane, X, values, rng)
     shown = Shown(X, plane, places, compared)
     in_use = None if inputs.use is None else describe_model(inputs, inputs.use, shown, nodes)
     return Contents(
@@ -143,9 +143,7 @@ def _known(value: float) -> float | None:
 # -- the rest ----------------------------------------------------------------------------------
 
 
-def _place_rows(
-    inputs: PageInputs, plane: Plane, X: Array, values: Array, rng: np.random.Generator
-) -> Array:
+def _place_rows(plane: Plane, X: Array, values: Array, rng: np.random.Generator) -> Array:
     """Where rows are on the map; along a line they are spread to be seen."""
     places = plane.place(values if plane.original else X)
     if plane.flat:

@@ -204,8 +204,8 @@ def _show_codevectors(
     divergences = inputs.divergences(X, use.codevectors) if len(X) else np.zeros((0, 0))
     cells = use.codevector_of(X) if len(X) else None
     level = replace(inputs.path[0], weights=use.weights)
-    siblings = _siblings(use)
-    cards = write_cards(shown.cards, level, own, original, divergences, cells, siblings)
+    others = _others(use)
+    cards = write_cards(shown.cards, level, own, original, divergences, cells, others)
     held = _held_out(use.model)
     score = None if held is None else held.accuracy if held.score is None else held.score
     return LevelShown(
@@ -225,7 +225,7 @@ def _show_codevectors(
     )
 
 
-def _siblings(use: ModelInUse) -> list[list[int]]:
+def _others(use: ModelInUse) -> list[list[int]]:
     """Codevectors of the same voter that speak for another class, or belong to another cluster."""
     kind = use.classes if use.classes.any() else use.clusters
     return [
