@@ -18,6 +18,7 @@ NAMES = (
     "honesty",
     "drift",
     "streams",
+    "threads",
 )
 
 

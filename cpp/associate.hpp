@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "online.hpp"
+#include "threads.hpp"
 
 namespace annealed {
 
@@ -29,81 +32,189 @@ struct Codebook {
     }
 };
 
-// A codebook that has outgrown the first-level cache is read once for sixteen rows; every sum is the
-// same as for one.
-template <class Divergence, class Visit>
-void for_each_row(const Codebook& book, const Samples& samples, std::int64_t rows, Visit visit) {
-    const FlushDenormals flush;
-    const Tiles<Divergence> tiles(book.mu, book.K, book.d);
-    const std::int64_t block = std::min<std::int64_t>(
-        tiles.mu.size() > 2048 ? 16 : 1, std::max<std::int64_t>(rows, 1));
-    std::vector<RowReader<Divergence>> readers;
-    for (std::int64_t m = 0; m < block; ++m) readers.emplace_back(book.d, book.matrix);
-    std::vector<Doubles> divergence(static_cast<std::size_t>(block),
-                                    Doubles(static_cast<std::size_t>(tiles.count) * W));
-    std::vector<Row> row(static_cast<std::size_t>(block));
-    const std::size_t item = samples.single_precision ? sizeof(float) : sizeof(double);
-    for (std::int64_t first = 0; first < rows; first += block) {
-        const std::int64_t here = std::min(block, rows - first);
-        for (std::int64_t m = 0; m < here; ++m)
-            row[m] = read_row(readers[m], {samples.data + static_cast<std::ptrdiff_t>(item) *
-                                                              (first + m) * samples.row_stride,
-                                           samples.feature_stride, samples.single_precision});
-        for (int t = 0; t < tiles.count; ++t)
-            for (std::int64_t m = 0; m < here; ++m)
-                (book.relevance ? tiles.divergence(t, row[m], book.relevance)
-                                : tiles.divergence(t, row[m]))
-                    .store(&divergence[m][static_cast<std::size_t>(t) * W]);
-        for (std::int64_t m = 0; m < here; ++m) visit(first + m, row[m], divergence[m]);
-    }
+// Rows are read sixteen at a time and measured four at a time; every sum is the same as for one. A
+// block is what a thread takes at a time.
+constexpr std::int64_t rows_at_once = 16;
+inline std::int64_t rows_in_block(const Codebook& book) {
+    const std::int64_t cost = static_cast<std::int64_t>(book.K) * (book.d + 8);
+    const std::int64_t rows = (1 << 18) / cost / rows_at_once * rows_at_once;
+    return std::min<std::int64_t>(std::max<std::int64_t>(rows, rows_at_once), 1024);
 }
 
-template <class Divergence>
-void divergences(const Codebook& book, const Samples& samples, std::int64_t rows, double* out) {
-    for_each_row<Divergence>(book, samples, rows, [&](std::int64_t k, const Row&, Doubles& values) {
-        std::copy(values.begin(), values.begin() + book.K, out + k * book.K);
+// What a thread needs to read rows of its own. Visitor is called with the number of a row, the row
+// and its divergences; where it is to come in order, its `settle` follows with the block's rows.
+template <class Divergence, class Visitor>
+class RowsWorker {
+public:
+    static constexpr bool in_order = Visitor::in_order;
+
+    RowsWorker(const Codebook& book, const Tiles<Divergence>& tiles, const Samples& samples,
+               std::int64_t rows, Visitor visitor)
+        : book_(book), tiles_(tiles), samples_(samples), rows_(rows), visitor_(std::move(visitor)) {
+        const std::int64_t most = std::min(rows_at_once, std::max<std::int64_t>(rows, 1));
+        for (std::int64_t m = 0; m < most; ++m) {
+            readers_.emplace_back(book.d, book.matrix);
+            divergence_.emplace_back(static_cast<std::size_t>(tiles.count) * W);
+        }
+        for (Doubles& values : divergence_) out_.push_back(values.data());
+    }
+    void work(std::int64_t block) {
+        const std::int64_t end = end_of(block);
+        const std::size_t item = samples_.single_precision ? sizeof(float) : sizeof(double);
+        for (std::int64_t first = begin_of(block); first < end; first += rows_at_once) {
+            const std::int64_t here = std::min(rows_at_once, end - first);
+            for (std::int64_t m = 0; m < here; ++m)
+                row_[m] = read_row(readers_[m],
+                                   {samples_.data + static_cast<std::ptrdiff_t>(item) *
+                                                        (first + m) * samples_.row_stride,
+                                    samples_.feature_stride, samples_.single_precision});
+            tiles_.divergences(row_, here, book_.relevance, out_.data());
+            for (std::int64_t m = 0; m < here; ++m) visitor_(first + m, row_[m], divergence_[m]);
+        }
+    }
+    void settle(std::int64_t block) { visitor_.settle(begin_of(block), end_of(block)); }
+
+private:
+    const FlushDenormals flush_;
+    const Codebook& book_;
+    const Tiles<Divergence>& tiles_;
+    const Samples& samples_;
+    std::int64_t rows_;
+    Visitor visitor_;
+    std::vector<RowReader<Divergence>> readers_;
+    std::vector<Doubles> divergence_;
+    std::vector<double*> out_;
+    Row row_[rows_at_once];
+
+    std::int64_t begin_of(std::int64_t block) const { return block * rows_in_block(book_); }
+    std::int64_t end_of(std::int64_t block) const {
+        return std::min(rows_, begin_of(block + 1));
+    }
+};
+
+// Visits all rows, in as many threads as are allowed and worth their while; every thread has a
+// visitor of its own, a copy of the one given.
+template <class Divergence, class Visitor>
+void for_each_row(const Codebook& book, const Samples& samples, std::int64_t rows, int threads,
+                  const Visitor& visitor) {
+    const Tiles<Divergence> tiles = [&] {
+        const FlushDenormals flush;
+        return Tiles<Divergence>(book.mu, book.K, book.d);
+    }();
+    const std::int64_t each = rows_in_block(book);
+    const double work = static_cast<double>(rows) * book.K * (book.d + 8);
+    in_threads((rows + each - 1) / each, threads_for(work, threads), [&] {
+        return RowsWorker<Divergence, Visitor>(book, tiles, samples, rows, visitor);
     });
 }
 
-// The codevector with the largest log_weight - d/T_i; the first of equals.
-inline int likeliest(const Codebook& book, const Doubles& divergence) {
-    int best = 0;
-    double highest = -infinity;
-    if (book.T == 0) {
-        double nearest = infinity;
+// A visitor whose rows have nothing to do with each other.
+template <class Visit>
+struct EachRow {
+    static constexpr bool in_order = false;
+    Visit visit;
+    void operator()(std::int64_t k, const Row& row, Doubles& values) { visit(k, row, values); }
+    void settle(std::int64_t, std::int64_t) {}
+};
+template <class Visit>
+EachRow<Visit> each_row(Visit visit) {
+    return {std::move(visit)};
+}
+
+template <class Divergence>
+void divergences(const Codebook& book, const Samples& samples, std::int64_t rows, int threads,
+                 double* out) {
+    for_each_row<Divergence>(book, samples, rows, threads,
+                             each_row([&](std::int64_t k, const Row&, Doubles& values) {
+                                 std::copy(values.begin(), values.begin() + book.K,
+                                           out + k * book.K);
+                             }));
+}
+
+// Finds the codevector with the largest log_weight - d/T_i, the first of equals; and keeps the
+// exponents, in tiles, of which those of no codevector are impossible.
+class Likeliest {
+public:
+    Doubles exponent;
+
+    explicit Likeliest(const Codebook& book)
+        : exponent(static_cast<std::size_t>(tiles_for(book.K)) * W, -infinity),
+          cold_(book.T == 0), weight_(exponent), scale_(exponent.size(), 0.0) {
         for (int i = 0; i < book.K; ++i) {
-            const double weight = book.log_weight[i];
-            if (weight == -infinity) continue;  // impossible at any temperature
-            if (divergence[i] < nearest || (divergence[i] == nearest && weight > highest))
-                nearest = divergence[i], highest = weight, best = i;
+            weight_[i] = book.log_weight[i];
+            // At T = 0 what is impossible is infinitely far away.
+            scale_[i] = cold_ ? (weight_[i] == -infinity ? infinity : 0.0)
+                              : (book.sharpness ? -book.sharpness[i] / book.T : -1 / book.T);
         }
+        if (cold_) std::fill(scale_.begin() + book.K, scale_.end(), infinity);
+    }
+    int operator()(const Doubles& divergence) { return cold_ ? nearest(divergence) : warm(divergence); }
+
+private:
+    bool cold_;
+    Doubles weight_, scale_;
+
+    int warm(const Doubles& divergence) {
+        Vec most = Vec::all(-infinity);
+        for (std::size_t i = 0; i < exponent.size(); i += W) {
+            const Vec value = Vec::load(&weight_[i]) + Vec::load(&scale_[i]) * Vec::load(&divergence[i]);
+            value.store(&exponent[i]);
+            most = max(value, most);
+        }
+        return first_equal(exponent, largest(most), 0);
+    }
+    int nearest(const Doubles& divergence) {
+        Vec least = Vec::all(infinity);
+        for (std::size_t i = 0; i < exponent.size(); i += W) {
+            const Vec value = Vec::load(&divergence[i]) + Vec::load(&scale_[i]);
+            value.store(&exponent[i]);
+            least = min(value, least);
+        }
+        const double distance = smallest(least);
+        int best = first_equal(exponent, distance, 0);
+        if (distance == infinity) return 0;
+        for (int i = best; (i = first_equal(exponent, distance, i + 1)) > 0;)
+            if (weight_[i] > weight_[best]) best = i;
         return best;
     }
-    for (int i = 0; i < book.K; ++i) {
-        const double value = book.exponent(i, divergence[i]);
-        if (value > highest) highest = value, best = i;
+    // The first from there on; 0 if there is none.
+    static int first_equal(const Doubles& values, double value, int from) {
+        const int size = static_cast<int>(values.size());
+        int i = from;
+        for (; i % W; ++i)
+            if (values[i] == value) return i;
+        for (; i < size; i += W)
+            if (equal_lanes(Vec::load(&values[i]), value)) {
+                while (values[i] != value) ++i;
+                return i;
+            }
+        return 0;
     }
-    return best;
-}
+};
 
 template <class Divergence>
-void assign(const Codebook& book, const Samples& samples, std::int64_t rows, std::int64_t* labels) {
-    for_each_row<Divergence>(book, samples, rows, [&](std::int64_t k, const Row&, Doubles& values) {
-        labels[k] = likeliest(book, values);
-    });
+void assign(const Codebook& book, const Samples& samples, std::int64_t rows, int threads,
+            std::int64_t* labels) {
+    for_each_row<Divergence>(
+        book, samples, rows, threads,
+        each_row([labels, likeliest = Likeliest(book)](std::int64_t k, const Row&,
+                                                       Doubles& values) mutable {
+            labels[k] = likeliest(values);
+        }));
 }
 
 // Per row: the posterior of each group of codevectors (a class, or a single codevector),
 // log sum_i weight_i exp(-d_i/T), and the expected divergence sum_i p_i d_i.
 template <class Divergence>
-void associate(const Codebook& book, const Samples& samples, std::int64_t rows,
+void associate(const Codebook& book, const Samples& samples, std::int64_t rows, int threads,
                const std::int64_t* group, std::int64_t groups, double* posterior,
                double* log_total, double* distortion) {
-    Doubles exponent(static_cast<std::size_t>(tiles_for(book.K)) * W, -infinity);
-    const auto visit = [&](std::int64_t k, const Row&, Doubles& values) {
+    const auto visit = [&, likeliest = Likeliest(book)](std::int64_t k, const Row&,
+                                                        Doubles& values) mutable {
+        Doubles& exponent = likeliest.exponent;
         double* shares = posterior + k * groups;
         std::fill(shares, shares + groups, 0.0);
-        const int best = likeliest(book, values);
+        const int best = likeliest(values);
         if (book.T == 0) {
             double total = 0;
             for (int i = 0; i < book.K; ++i) {
@@ -117,11 +228,10 @@ void associate(const Codebook& book, const Samples& samples, std::int64_t rows,
             distortion[k] = values[best];
             return;
         }
-        const double highest = book.exponent(best, values[best]);
-        for (int i = 0; i < book.K; ++i) exponent[i] = book.exponent(i, values[i]) - highest;
+        const double highest = exponent[best];
         Vec total = Vec::all(0.0), expected = Vec::all(0.0);
         for (std::size_t i = 0; i < exponent.size(); i += W) {
-            const Vec e = exp(min(Vec::load(&exponent[i]), Vec::all(0.0)));
+            const Vec e = exp(Vec::load(&exponent[i]) - Vec::all(highest));
             e.store(&exponent[i]);
             total = total + e;
             expected = fmadd(e, Vec::load(&values[i]), expected);
@@ -129,58 +239,185 @@ void associate(const Codebook& book, const Samples& samples, std::int64_t rows,
         const double sum_e = sum(total);
         for (int i = 0; i < book.K; ++i) shares[group[i]] += exponent[i];
         for (std::int64_t c = 0; c < groups; ++c) shares[c] /= sum_e;
-        std::fill(exponent.begin() + book.K, exponent.end(), -infinity);
         log_total[k] = highest + std::log(sum_e);
         distortion[k] = sum(expected) / sum_e;
     };
-    for_each_row<Divergence>(book, samples, rows, visit);
+    for_each_row<Divergence>(book, samples, rows, threads, each_row(visit));
 }
 
 // For each of some temperatures T/factor the sum over the rows of -log p(own class|x).
-template <class Divergence>
-void losses(const Codebook& book, const Samples& samples, std::int64_t rows,
-            const std::int64_t* group, const double* factors, int count, double* loss) {
-    Doubles exponent(static_cast<std::size_t>(tiles_for(book.K)) * W, -infinity);
-    std::fill(loss, loss + count, 0.0);
-    const auto visit = [&](std::int64_t k, const Row&, Doubles& values) {
-        for (int f = 0; f < count; ++f) {
+class LossVisitor {
+public:
+    static constexpr bool in_order = true;
+
+    LossVisitor(const Codebook& book, const Samples& samples, const std::int64_t* group,
+                const double* factors, int count, double* loss)
+        : book_(book), samples_(samples), group_(group), factors_(factors), count_(count),
+          loss_(loss), exponent_(static_cast<std::size_t>(tiles_for(book.K)) * W, -infinity) {}
+
+    void operator()(std::int64_t k, const Row&, Doubles& values) {
+        for (int f = 0; f < count_; ++f) {
             double highest = -infinity, own_highest = -infinity, own = 0;
-            for (int i = 0; i < book.K; ++i) {
-                exponent[i] = book.exponent(i, factors[f] * values[i]);
-                highest = std::max(highest, exponent[i]);
-                if (group[i] == samples.classes[k]) own_highest = std::max(own_highest, exponent[i]);
+            for (int i = 0; i < book_.K; ++i) {
+                exponent_[i] = book_.exponent(i, factors_[f] * values[i]);
+                highest = std::max(highest, exponent_[i]);
+                if (group_[i] == samples_.classes[k])
+                    own_highest = std::max(own_highest, exponent_[i]);
             }
             // Both sums from their own highest: deep in another class the own one would vanish.
             Vec total = Vec::all(0.0);
-            for (std::size_t i = 0; i < exponent.size(); i += W)
-                total = total + exp(Vec::load(&exponent[i]) - Vec::all(highest));
-            for (int i = 0; i < book.K; ++i)
-                if (group[i] == samples.classes[k] && exponent[i] > own_highest - 40)
-                    own += std::exp(exponent[i] - own_highest);
-            loss[f] += highest - own_highest + std::log(sum(total) / own);
+            for (std::size_t i = 0; i < exponent_.size(); i += W)
+                total = total + exp(Vec::load(&exponent_[i]) - Vec::all(highest));
+            for (int i = 0; i < book_.K; ++i)
+                if (group_[i] == samples_.classes[k] && exponent_[i] > own_highest - 40)
+                    own += std::exp(exponent_[i] - own_highest);
+            pending_.push_back(highest - own_highest + std::log(sum(total) / own));
         }
-    };
-    for_each_row<Divergence>(book, samples, rows, visit);
+    }
+    void settle(std::int64_t, std::int64_t) {
+        for (std::size_t k = 0; k < pending_.size(); ++k)
+            loss_[k % static_cast<std::size_t>(count_)] += pending_[k];
+        pending_.clear();
+    }
+
+private:
+    const Codebook& book_;
+    const Samples& samples_;
+    const std::int64_t* group_;
+    const double* factors_;
+    int count_;
+    double* loss_;
+    Doubles exponent_, pending_;  // of the block's rows, a value for each factor
+};
+
+template <class Divergence>
+void losses(const Codebook& book, const Samples& samples, std::int64_t rows, int threads,
+            const std::int64_t* group, const double* factors, int count, double* loss) {
+    std::fill(loss, loss + count, 0.0);
+    for_each_row<Divergence>(book, samples, rows, threads,
+                             LossVisitor(book, samples, group, factors, count, loss));
 }
 
 // One pass of hard clustering (T = 0): per codevector the weight and the weighted sum of the rows
-// nearest to it, per row its divergence; x is the row as the kernel reads it (times L, if any).
+// nearest to it, and the sum of their divergences; x is the row as the kernel reads it (times L, if
+// any).
+struct HardSums {
+    double* weight;  // [K]
+    double* total;   // [K][d]
+    double distortion;
+};
+
+class HardVisitor {
+public:
+    static constexpr bool in_order = true;
+
+    HardVisitor(const Codebook& book, const Samples& samples, std::int64_t* labels, HardSums& sums)
+        : book_(book), samples_(samples), labels_(labels), sums_(sums) {}
+
+    void operator()(std::int64_t k, const Row& row, Doubles& values) {
+        const auto nearest = std::min_element(values.begin(), values.begin() + book_.K);
+        labels_[k] = nearest - values.begin();
+        nearest_.push_back(*nearest);
+        rows_.insert(rows_.end(), row.x, row.x + book_.d);
+    }
+    void settle(std::int64_t first, std::int64_t last) {
+        const double* x = rows_.data();
+        for (std::int64_t k = first; k < last; ++k, x += book_.d) {
+            const double w = samples_.weights ? samples_.weights[k] : 1.0;
+            if (w == 0) continue;
+            const auto best = static_cast<std::size_t>(labels_[k]);
+            sums_.weight[best] += w;
+            sums_.distortion += w * nearest_[static_cast<std::size_t>(k - first)];
+            double* total = sums_.total + best * static_cast<std::size_t>(book_.d);
+            for (int j = 0; j < book_.d; ++j) total[j] += w * x[j];
+        }
+        nearest_.clear();
+        rows_.clear();
+    }
+
+private:
+    const Codebook& book_;
+    const Samples& samples_;
+    std::int64_t* labels_;
+    HardSums& sums_;
+    Doubles nearest_, rows_;  // of the block
+};
+
 template <class Divergence>
-double hard_sums(const Codebook& book, const Samples& samples, std::int64_t rows, double* weight,
-                 double* total, std::int64_t* labels) {
-    double distortion = 0;
-    const auto visit = [&](std::int64_t k, const Row& row, Doubles& values) {
-        const double w = samples.weights ? samples.weights[k] : 1.0;
-        const int best = static_cast<int>(
-            std::min_element(values.begin(), values.begin() + book.K) - values.begin());
-        labels[k] = best;
-        if (w == 0) return;
-        weight[best] += w;
-        distortion += w * values[best];
-        for (int j = 0; j < book.d; ++j) total[static_cast<std::size_t>(best) * book.d + j] += w * row.x[j];
-    };
-    for_each_row<Divergence>(book, samples, rows, visit);
-    return distortion;
+void hard_sums(const Codebook& book, const Samples& samples, std::int64_t rows, int threads,
+               std::int64_t* labels, HardSums& sums) {
+    for_each_row<Divergence>(book, samples, rows, threads,
+                             HardVisitor(book, samples, labels, sums));
+}
+
+// Lowest and highest value of every column.
+template <class Number>
+class RangeWorker {
+public:
+    static constexpr bool in_order = true;  // one thread after the other adds what it has found
+    static constexpr std::int64_t numbers_in_block = 1 << 16;
+
+    RangeWorker(const Samples& samples, std::int64_t rows, std::int64_t d, double* low, double* high,
+                bool& finite)
+        : samples_(samples), rows_(rows), d_(d), low_(low), high_(high), finite_(finite),
+          lowest_(d), highest_(d), wrong_(d) {}
+    static std::int64_t rows_in_block(std::int64_t d) {
+        return std::max<std::int64_t>(numbers_in_block / std::max<std::int64_t>(d, 1), 1);
+    }
+    void work(std::int64_t block) {
+        std::fill(lowest_.begin(), lowest_.end(), std::numeric_limits<Number>::infinity());
+        std::fill(highest_.begin(), highest_.end(), -std::numeric_limits<Number>::infinity());
+        const std::int64_t begin = block * rows_in_block(d_);
+        const std::int64_t end = std::min(rows_, begin + rows_in_block(d_));
+        const Number* data = reinterpret_cast<const Number*>(samples_.data);
+        const auto see = [&](std::int64_t k, std::int64_t j) {
+            const Number x = data[k * samples_.row_stride + j * samples_.feature_stride];
+            lowest_[j] = x < lowest_[j] ? x : lowest_[j];
+            highest_[j] = x > highest_[j] ? x : highest_[j];
+            wrong_[j] += x - x;  // not 0 of what is not finite
+        };
+        if (samples_.feature_stride == 1) {
+            for (std::int64_t k = begin; k < end; ++k)
+                for (std::int64_t j = 0; j < d_; ++j) see(k, j);
+        } else {
+            for (std::int64_t j = 0; j < d_; ++j)
+                for (std::int64_t k = begin; k < end; ++k) see(k, j);
+        }
+    }
+    void settle(std::int64_t) {
+        for (std::int64_t j = 0; j < d_; ++j) {
+            low_[j] = std::min<double>(low_[j], lowest_[j]);
+            high_[j] = std::max<double>(high_[j], highest_[j]);
+            finite_ = finite_ && wrong_[j] == 0;
+        }
+    }
+
+private:
+    const Samples& samples_;
+    std::int64_t rows_, d_;
+    double *low_, *high_;
+    bool& finite_;
+    std::vector<Number> lowest_, highest_, wrong_;
+};
+
+template <class Number>
+bool ranges_of(const Samples& samples, std::int64_t rows, std::int64_t d, int threads, double* low,
+               double* high) {
+    const std::int64_t each = RangeWorker<Number>::rows_in_block(d);
+    bool finite = true;
+    in_threads((rows + each - 1) / each, threads_for(static_cast<double>(rows) * d, threads), [&] {
+        return RangeWorker<Number>(samples, rows, d, low, high, finite);
+    });
+    return finite;
+}
+
+// Whether all values are finite.
+inline bool column_ranges(const Samples& samples, std::int64_t rows, std::int64_t d, int threads,
+                          double* low, double* high) {
+    std::fill(low, low + d, infinity);
+    std::fill(high, high + d, -infinity);
+    return samples.single_precision ? ranges_of<float>(samples, rows, d, threads, low, high)
+                                    : ranges_of<double>(samples, rows, d, threads, low, high);
 }
 
 }  // namespace annealed

@@ -145,4 +145,42 @@ inline Vec tile_divergence(const Row& row, int d, const double* mu, const double
     return max(total, nothing);  // rounding may leave -1e-17 where x = mu
 }
 
+// The same of R samples and T tiles, which lie `stride` apart, with the same rounding: what is loaded
+// of a codevector serves R samples, and of a sample T tiles. One partial sum after the other, so that
+// the sums of all R x T stay in registers.
+template <class Divergence, bool Weighted, int R, int T>
+inline void tile_divergences(const Row* row, int d, const double* mu, const double* a,
+                             const double* b, std::size_t stride, const double* relevance,
+                             double* const* out) {
+    const Vec nothing = Vec::all(0.0);
+    Vec total[R][T], pair[R][T];
+    for (int part = 0; part < 4; ++part) {
+        Vec sum[R][T];
+        for (int m = 0; m < R; ++m)
+            for (int t = 0; t < T; ++t) sum[m][t] = nothing;
+        for (int j = part; j < d; j += 4)
+            for (int m = 0; m < R; ++m)
+                for (int t = 0; t < T; ++t) {
+                    const std::size_t k = t * stride;
+                    const double* first = Divergence::codevector_functions > 0 ? a + k : nullptr;
+                    const double* second = Divergence::codevector_functions > 1 ? b + k : nullptr;
+                    Vec& into = sum[m][t];
+                    if constexpr (Weighted)
+                        into = fmadd(
+                            Vec::all(relevance[j]),
+                            feature_term<Divergence>(row[m], j, mu + k, first, second, nothing),
+                            into);
+                    else
+                        into = feature_term<Divergence>(row[m], j, mu + k, first, second, into);
+                }
+        for (int m = 0; m < R; ++m)
+            for (int t = 0; t < T; ++t) {
+                if (part % 2 == 0) pair[m][t] = sum[m][t];
+                if (part == 1) total[m][t] = pair[m][t] + sum[m][t];
+                if (part == 3)
+                    max(total[m][t] + (pair[m][t] + sum[m][t]), nothing).store(out[m] + t * W);
+            }
+    }
+}
+
 }  // namespace annealed

@@ -27,12 +27,24 @@ template <class Number>
 using Array = nb::ndarray<nb::numpy, Number>;
 
 template <class Number>
-Array<Number> new_array(std::vector<std::size_t> shape, Number*& data) {
-    std::size_t size = 1;
-    for (std::size_t n : shape) size *= n;
-    data = new Number[size ? size : 1]();
+Array<Number> owned_array(const std::vector<std::size_t>& shape, Number* data) {
     nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<Number*>(p); });
     return Array<Number>(data, shape.size(), shape.data(), owner);
+}
+inline std::size_t room_for(const std::vector<std::size_t>& shape) {
+    std::size_t size = 1;
+    for (std::size_t n : shape) size *= n;
+    return size ? size : 1;
+}
+// Of zeros.
+template <class Number>
+Array<Number> new_array(const std::vector<std::size_t>& shape, Number*& data) {
+    return owned_array(shape, data = new Number[room_for(shape)]());
+}
+// To be filled by whoever asked: large ones are first touched by the threads that fill them.
+template <class Number>
+Array<Number> empty_array(const std::vector<std::size_t>& shape, Number*& data) {
+    return owned_array(shape, data = new Number[room_for(shape)]);
 }
 inline Array<double> copy_out(const double* values, std::size_t size) {
     double* data;

@@ -30,55 +30,57 @@ void define_readers(nb::module_& m, const std::string& suffix) {
     };
     m.def(("divergences_" + suffix).c_str(),
           [=](Anything X, Matrix mu, std::optional<Vector> relevance,
-              std::optional<Matrix> matrix) {
+              std::optional<Matrix> matrix, int threads) {
               const Samples samples = rows_to_read(X, mu.shape(1));
               const auto rows = static_cast<std::int64_t>(X.shape(0));
               double* out;
-              auto array = new_array<double>({X.shape(0), mu.shape(0)}, out);
+              auto array = empty_array<double>({X.shape(0), mu.shape(0)}, out);
               const Codebook book = book_of(mu, {}, 0, matrix, {}, relevance);
               nb::gil_scoped_release unlocked;
-              divergences<Divergence>(book, samples, rows, out);
+              divergences<Divergence>(book, samples, rows, threads, out);
               return array;
           },
-          "X"_a, "mu"_a, "relevance"_a.none(), "matrix"_a.none());
+          "X"_a, "mu"_a, "relevance"_a.none(), "matrix"_a.none(), "threads"_a);
     m.def(("assign_" + suffix).c_str(),
-          [=](Anything X, Matrix mu, Vector log_weight, double T, std::optional<Matrix> matrix) {
+          [=](Anything X, Matrix mu, Vector log_weight, double T, std::optional<Matrix> matrix,
+              int threads) {
               const Samples samples = rows_to_read(X, mu.shape(1));
               const auto rows = static_cast<std::int64_t>(X.shape(0));
               std::int64_t* labels;
-              auto array = new_array<std::int64_t>({X.shape(0)}, labels);
+              auto array = empty_array<std::int64_t>({X.shape(0)}, labels);
               const Codebook book = book_of(mu, log_weight, T, matrix);
               nb::gil_scoped_release unlocked;
-              assign<Divergence>(book, samples, rows, labels);
+              assign<Divergence>(book, samples, rows, threads, labels);
               return array;
           },
-          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "matrix"_a.none());
+          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "matrix"_a.none(), "threads"_a);
     m.def(("associate_" + suffix).c_str(),
           [=](Anything X, Matrix mu, Vector log_weight, double T, Integers group,
               std::int64_t groups, std::optional<Vector> sharpness,
-              std::optional<Vector> relevance, std::optional<Matrix> matrix) {
+              std::optional<Vector> relevance, std::optional<Matrix> matrix, int threads) {
               const Samples samples = rows_to_read(X, mu.shape(1));
               const auto rows = static_cast<std::int64_t>(X.shape(0));
               check_groups(group, mu, groups);
               const std::size_t count = X.shape(0);
               double *posterior, *log_total, *distortion;
-              auto shares = new_array<double>({count, static_cast<std::size_t>(groups)}, posterior);
-              auto totals = new_array<double>({count}, log_total);
-              auto distortions = new_array<double>({count}, distortion);
+              auto shares =
+                  empty_array<double>({count, static_cast<std::size_t>(groups)}, posterior);
+              auto totals = empty_array<double>({count}, log_total);
+              auto distortions = empty_array<double>({count}, distortion);
               const Codebook book =
                   book_of(mu, log_weight, T, matrix, sharpness, relevance);
               {
                   nb::gil_scoped_release unlocked;
-                  associate<Divergence>(book, samples, rows, group.data(), groups, posterior,
-                                        log_total, distortion);
+                  associate<Divergence>(book, samples, rows, threads, group.data(), groups,
+                                        posterior, log_total, distortion);
               }
               return nb::make_tuple(shares, totals, distortions);
           },
           "X"_a, "mu"_a, "log_weight"_a, "T"_a, "group"_a, "groups"_a, "sharpness"_a.none(),
-          "relevance"_a.none(), "matrix"_a.none());
+          "relevance"_a.none(), "matrix"_a.none(), "threads"_a);
     m.def(("losses_" + suffix).c_str(),
           [=](Anything X, Classes classes, Matrix mu, Vector log_weight, double T, Integers group,
-              Vector factors, std::optional<Matrix> matrix) {
+              Vector factors, std::optional<Matrix> matrix, int threads) {
               const Samples samples = rows_to_read(X, mu.shape(1), classes);
               const auto rows = static_cast<std::int64_t>(X.shape(0));
               require(group.shape(0) == mu.shape(0), "groups do not fit the codevectors");
@@ -86,33 +88,52 @@ void define_readers(nb::module_& m, const std::string& suffix) {
               auto array = new_array<double>({factors.shape(0)}, loss);
               const Codebook book = book_of(mu, log_weight, T, matrix);
               nb::gil_scoped_release unlocked;
-              losses<Divergence>(book, samples, rows, group.data(), factors.data(),
+              losses<Divergence>(book, samples, rows, threads, group.data(), factors.data(),
                                  static_cast<int>(factors.shape(0)), loss);
               return array;
           },
           "X"_a, "classes"_a, "mu"_a, "log_weight"_a, "T"_a, "group"_a, "factors"_a,
-          "matrix"_a.none());
+          "matrix"_a.none(), "threads"_a);
     m.def(("hard_sums_" + suffix).c_str(),
-          [=](Anything X, Matrix mu, std::optional<Vector> weights, std::optional<Matrix> matrix) {
+          [=](Anything X, Matrix mu, std::optional<Vector> weights, std::optional<Matrix> matrix,
+              int threads) {
               const Samples samples = rows_to_read(X, mu.shape(1), {}, weights);
               const auto rows = static_cast<std::int64_t>(X.shape(0));
               double *weight, *total;
               std::int64_t* labels;
               auto counts = new_array<double>({mu.shape(0)}, weight);
               auto sums = new_array<double>({mu.shape(0), mu.shape(1)}, total);
-              auto assigned = new_array<std::int64_t>({X.shape(0)}, labels);
+              auto assigned = empty_array<std::int64_t>({X.shape(0)}, labels);
               const Codebook book = book_of(mu, {}, 0, matrix);
-              double distortion;
+              HardSums hard{weight, total, 0.0};
               {
                   nb::gil_scoped_release unlocked;
-                  distortion = hard_sums<Divergence>(book, samples, rows, weight, total, labels);
+                  hard_sums<Divergence>(book, samples, rows, threads, labels, hard);
               }
-              return nb::make_tuple(counts, sums, assigned, distortion);
+              return nb::make_tuple(counts, sums, assigned, hard.distortion);
           },
-          "X"_a, "mu"_a, "weights"_a.none(), "matrix"_a.none());
+          "X"_a, "mu"_a, "weights"_a.none(), "matrix"_a.none(), "threads"_a);
 }
 
 void define_reading(nb::module_& m) {
+    m.def("threads_for", &threads_for, "multiplications"_a, "allowed"_a,
+          "How many threads so much work is shared out to.");
+    m.def("column_ranges",
+          [](Anything X, int threads) {
+              const Samples samples = rows_to_read(X, X.ndim() == 2 ? X.shape(1) : 0);
+              const auto rows = static_cast<std::int64_t>(X.shape(0));
+              double *low, *high;
+              auto lowest = empty_array<double>({X.shape(1)}, low);
+              auto highest = empty_array<double>({X.shape(1)}, high);
+              bool finite;
+              {
+                  nb::gil_scoped_release unlocked;
+                  finite = column_ranges(samples, rows, static_cast<std::int64_t>(X.shape(1)),
+                                         threads, low, high);
+              }
+              return nb::make_tuple(lowest, highest, finite);
+          },
+          "X"_a, "threads"_a, "Lowest and highest value of every column, and whether all are finite.");
     for_each_divergence([&](auto divergence, const std::string&, const std::string& suffix) {
         define_readers<decltype(divergence)>(m, suffix);
     });

@@ -56,8 +56,8 @@ nb::object soft_answer(const SoftLVQ<Divergence>& model, nb::handle x, const Sam
     auto array = new_array<double>({static_cast<std::size_t>(model.classes())}, posterior);
     const Samples samples{reinterpret_cast<const char*>(sample), model.d, 1, false,
                           nullptr, nullptr, nullptr, nullptr};
-    associate<Divergence>(book, samples, 1, group.data(), model.classes(), posterior, &log_total,
-                          &distortion);
+    associate<Divergence>(book, samples, 1, 1, group.data(), model.classes(), posterior,
+                          &log_total, &distortion);
     return nb::cast(array);
 }
 

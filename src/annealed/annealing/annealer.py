@@ -47,6 +47,7 @@ from annealed.stored import (
     between,
     require,
 )
+from annealed.threads import go_on, in_threads
 
 Integers = NDArray[np.int64]
 
@@ -166,6 +167,11 @@ class Annealer:
         """T of the coldest class."""
         return min(state.temperature for state in self.classes if state.rung is not None)
 
+    @property
+    def _threads(self) -> int | None:
+        """How many threads classes may be shared out to: one, where the user's own code runs."""
+        return 1 if self.divergence.kernel is None else None
+
     # -- learning ------------------------------------------------------------------------------
 
     def absorb(
@@ -216,16 +222,20 @@ class Annealer:
         ]
         roles = axis_roles(orders, len(X), rng) if looks else None
         exchanged = None if roles is None else (TURNS | MEASURES) - roles
-        first_splits: dict[int, FirstSplit | None] = {}
-        for c, (state, shuffled) in enumerate(zip(self.classes, orders, strict=True)):
-            first = rng.permutation(shuffled.rows)[:WARM_UP_SAMPLES]
-            state.warm_up = len(first)
+        first = [rng.permutation(each.rows)[:WARM_UP_SAMPLES] for each in orders]
+
+        def warm_up(c: int) -> FirstSplit | None:
+            state = self.classes[c]
+            state.warm_up = len(first[c])
             state.run = state._new_run()
-            state.kernel.learn([state.run], X, first, None, weights, 0, len(first))
-            if state.differs():
-                first_splits[c] = self._foretell(state, X, weights, first, roles)
-                state.rows = len(shuffled.rows) if looks else None
-        cooling = list(first_splits)
+            state.kernel.learn([state.run], X, first[c], None, weights, 0, len(first[c]))
+            if not state.differs():
+                return None
+            state.rows = len(orders[c].rows) if looks else None
+            return self._foretell(state, X, weights, first[c], roles)
+
+        first_splits = in_threads(warm_up, range(len(self.classes)), threads=self._threads)
+        cooling = [c for c, state in enumerate(self.classes) if state.differs()]
         if not cooling:
             for state in self.classes:
                 state.check_spread()
@@ -327,6 +337,7 @@ class Annealer:
         roles: Roles | None = None,
     ) -> int:
         """Learn rows from ``begin`` until a level ends or some work is done; how far it came."""
+        go_on()
         widest = max(1 if state.book is None else len(state.book) for state in self.classes)
         end = min(end, begin + max(1, WORK_PER_CALL // (self.d * (widest + 8))))
         runs = [state.run for state in self.classes]

@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from annealed.divergences import Array, BregmanDivergence
 from annealed.path import Level
+from annealed.threads import in_threads, n_threads
 
 Integers = NDArray[np.int64]
 
@@ -90,17 +91,35 @@ class Density:
         """The border with most support, over all widths; None if there is nothing to part."""
         if len(self.points) < 2:
             return None
-        seen: list[_View] = []
-        width = self.narrowest
-        while not seen or (width < self.widest and seen[-1].several):
-            seen.append(_View(self, width))
-            width *= WIDENING
+        seen = self._views()
         most = max(view.support for view in seen)
         if most > 0:
             view = next(view for view in seen if view.support >= SUPPORT_TO_DRAW * most)
         else:
             view = max(seen, key=lambda view: view.support)
         return _Border(most, view.lower_side())
+
+    def widths(self) -> list[float]:
+        """Those worth a look."""
+        found, width = [], self.narrowest
+        while width < self.widest:
+            found.append(width)
+            width *= WIDENING
+        return found
+
+    def _views(self) -> list[_View]:
+        """The density at ever larger widths, until wider ones will show nothing new.
+
+        As many at a time as there are threads: a few may be looked at in vain.
+        """
+        widths = self.widths() or [self.narrowest]
+        seen: list[_View] = []
+        for k in range(0, len(widths), at_once := n_threads()):
+            seen += in_threads(lambda width: _View(self, width), widths[k : k + at_once])
+            last = next((i for i, view in enumerate(seen) if not view.several), None)
+            if last is not None:
+                return seen[: last + 1]
+        return seen
 
     def kernels(self, distances: Array, widths: Array) -> tuple[Array, Array, Array]:
         """Kernels at some places, the logarithm of what all of a row are short of, and log f."""
@@ -287,11 +306,13 @@ def cuts(
     queue: list[tuple[float, int, Integers, _Border]] = []
     found: list[Cut] = []
 
-    def consider(members: Integers) -> None:
-        density = Density(points[members], weights[members], narrowest, samples)
-        border = density.clearest_border()
-        if border is not None:
-            heapq.heappush(queue, (-border.support, int(members[0]), members, border))
+    def border_in(members: Integers) -> _Border | None:
+        return Density(points[members], weights[members], narrowest, samples).clearest_border()
+
+    def consider(*sides: Integers) -> None:
+        for members, border in zip(sides, in_threads(border_in, sides), strict=True):
+            if border is not None:
+                heapq.heappush(queue, (-border.support, int(members[0]), members, border))
 
     consider(np.arange(len(points)))
     while queue:
@@ -300,8 +321,7 @@ def cuts(
         found.append(Cut(-support, clusters))
         if support >= 0 and len(found) >= at_least:
             break
-        for side in (members[~border.lower], members[border.lower]):
-            consider(side)
+        consider(members[~border.lower], members[border.lower])
     return found
 
 
@@ -426,9 +446,8 @@ def support_between(
     """
     points = straightened(divergence, level.codevectors, mean)
     density = Density(points, level.weights, narrowest_for(level, samples), samples)
-    width, best = density.narrowest, -np.inf
-    while width < density.widest:
-        view = _View(density, width)
-        best = max(best, view.support_between(clusters))
-        width *= WIDENING
-    return float(best)
+    found = in_threads(
+        lambda width: _View(density, width).support_between(clusters),
+        density.widths(),
+    )
+    return float(max(found, default=-np.inf))

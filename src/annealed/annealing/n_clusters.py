@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, SquaredEuclidean
 from annealed.path import AnnealingPath, Level
 from annealed.stored import Count, Positive, State, Vector, one_length
+from annealed.threads import in_threads
 
 # Surrogate paths of each kind: so many, and only if those leave it open as many as come next. With
 # them the standard deviations by which a plateau must exceed their mean: the bound below which one
@@ -30,6 +32,7 @@ LEAST_EXCESS = 0.3
 # this factor of it.
 WINDOW = 1.3
 SURROGATE_SAMPLES = 5000
+KINDS = "gaussian", "box"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +100,18 @@ def judge_persistence(
         unknown = np.full(len(plateau), np.nan)
         margin = LEAST_EXCESS - float(plateau[1:].max(initial=0.0))
         return Persistence(1, margin, plateau, unknown, np.full(len(plateau), LEAST_EXCESS))
-    rng = np.random.default_rng(seed)
     brief = replace(schedule, T_max=None, T_min=None, K_max=K_max, wanted=None, paper=False)
     expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), -np.inf)
-    for kind in ("gaussian", "box"):
+
+    def run(kind: str, k: int) -> Array:
+        # Each has randomness of its own: it does not matter which comes first.
+        rng = np.random.default_rng([seed, KINDS.index(kind), k])
+        return plateaus(anneal(_surrogate(kind, covariance, samples, rng), brief, rng))
+
+    for kind in KINDS:
         runs: list[Array] = []
         for m, deviations in DEVIATIONS.items():
-            while len(runs) < m:
-                surrogate = _surrogate(kind, covariance, samples, rng)
-                runs.append(plateaus(anneal(surrogate, brief, rng)))
+            runs += in_threads(partial(run, kind), range(len(runs), m))
             mean, longest, bar = _bar(runs, len(plateau), deviations)
             if (plateau > bar).any() or (m > min(DEVIATIONS) and not (plateau > longest).any()):
                 break

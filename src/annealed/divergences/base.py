@@ -165,13 +165,30 @@ class BregmanDivergence:
 
     # -- where it is defined -------------------------------------------------------------------
 
-    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
-        """Raise ValueError, naming the column and the fix, if a row lies outside the domain."""
-        self._check_interval(X, names)
+    def check(
+        self,
+        X: NDArray[Any],
+        names: Sequence[str] | None = None,
+        ranges: tuple[Array, Array] | None = None,
+    ) -> None:
+        """Raise ValueError, naming the column and the fix, if a row lies outside the domain.
+
+        ``ranges`` are the lowest and highest value of every column, if they are known.
+        """
+        lowest, highest = (X.min(axis=0), X.max(axis=0)) if ranges is None else ranges
+        self._check_rows(X, names, lowest, highest)
+
+    def _check_rows(
+        self, X: NDArray[Any], names: Sequence[str] | None, lowest: Array, highest: Array
+    ) -> None:
+        self._check_size(X, names, lowest, highest)
+        self._check_interval(names, lowest, highest)
         self._check_convexity(np.asarray(X[:256], dtype=float))
 
-    def _check_size(self, X: NDArray[Any], names: Sequence[str] | None) -> None:
-        if X.dtype == np.float32 or (X.max() <= LARGEST and X.min() >= -LARGEST):
+    def _check_size(
+        self, X: NDArray[Any], names: Sequence[str] | None, lowest: Array, highest: Array
+    ) -> None:
+        if X.dtype == np.float32 or (highest.max() <= LARGEST and lowest.min() >= -LARGEST):
             return
         row, j = np.unravel_index(np.argmax(np.abs(X)), X.shape)
         raise ValueError(
@@ -188,9 +205,7 @@ class BregmanDivergence:
                 "differences cannot be told from zero. Multiply the data by a constant."
             )
 
-    def _check_interval(self, X: NDArray[Any], names: Sequence[str] | None) -> None:
-        self._check_size(X, names)
-        lowest, highest = X.min(axis=0), X.max(axis=0)
+    def _check_interval(self, names: Sequence[str] | None, lowest: Array, highest: Array) -> None:
         below = lowest < self.low if self.closed else lowest <= self.low
         above = highest > self.high if self.closed else highest >= self.high
         for bad, extreme in ((below, lowest), (above, highest)):

@@ -24,8 +24,11 @@ class Separable(BregmanDivergence):
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
-        self._check_interval(X, names)
+    def _check_rows(
+        self, X: NDArray[Any], names: Sequence[str] | None, lowest: Array, highest: Array
+    ) -> None:
+        self._check_size(X, names, lowest, highest)
+        self._check_interval(names, lowest, highest)
 
     def hessian_product(self, mu: Array, a: Array) -> Array:
         return self.hessian_diagonal(mu) * a
@@ -52,9 +55,10 @@ class SquaredEuclidean(Separable):
     def __init__(self) -> None:
         super().__init__("squared_euclidean", "squared_euclidean", -np.inf, np.inf)
 
-    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
-        """Raise ValueError if a value is too large to be squared."""
-        self._check_size(X, names)
+    def _check_rows(
+        self, X: NDArray[Any], names: Sequence[str] | None, lowest: Array, highest: Array
+    ) -> None:
+        self._check_size(X, names, lowest, highest)  # no value is too large but to be squared
 
     def phi(self, X: Array) -> Array:
         return np.asarray((X**2).sum(axis=1))
@@ -170,8 +174,10 @@ class KullbackLeibler(IDivergence):
         super().__init__()
         self.name = "kullback_leibler"
 
-    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
-        super().check(X, names)
+    def _check_rows(
+        self, X: NDArray[Any], names: Sequence[str] | None, lowest: Array, highest: Array
+    ) -> None:
+        super()._check_rows(X, names, lowest, highest)
         total = X.sum(axis=1, dtype=float)
         tolerance = 1e-4 if X.dtype == np.float32 else 1e-8
         off = np.abs(total - 1) > tolerance

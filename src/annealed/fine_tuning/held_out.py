@@ -29,6 +29,7 @@ from annealed.fine_tuning.scoring import Candidate, Score, Scorer, own_class, pe
 from annealed.fine_tuning.tunable import PARTS, LabelledRows, TunablePath
 from annealed.fine_tuning.vote import MOST_VOTERS, Voter, fit_shares, mean_answer
 from annealed.path import AnnealingPath, Level
+from annealed.threads import in_threads
 
 # Candidates stand this factor apart in their number of codevectors.
 GROWTH = 2.2
@@ -76,14 +77,15 @@ class CandidateRun:
         self.tunings = [fold.tunable.tuning(K, fits) for fold in folds]
         self.tests: list[CandidateTest] = []
 
-    def go_on(self, steps: int, scorer: Scorer) -> None:
-        """Fine-tune until that many steps are taken, then be tested."""
+    def go_on(self, fold: int, steps: int) -> Array:
+        """Fine-tune in a fold until that many steps are taken; answers on the rows held out."""
         taken = self.tests[-1].steps if self.tests else 0
-        for fold, tuning in zip(self.folds, self.tunings, strict=True):
-            fold.tunable.tune(tuning, taken, steps)
-        answers = np.concatenate(
-            [tuning.answers(fold.X) for fold, tuning in zip(self.folds, self.tunings, strict=True)]
-        )
+        tunable, X = self.folds[fold]
+        tunable.tune(self.tunings[fold], taken, steps)
+        return self.tunings[fold].answers(X)
+
+    def be_tested(self, steps: int, answers: Array, scorer: Scorer) -> None:
+        """Have the answers in all folds scored."""
         self.tests.append(
             CandidateTest(
                 steps, *scorer(answers), answers[scorer.few(answers.shape[1])].astype(np.float32)
@@ -153,11 +155,25 @@ class Repeat:
         self, tunable: TunablePath, chosen: list[Chosen], shares: Array, longer: float = 1.0
     ) -> None:
         self.tunable, self.shares = tunable, shares
-        self.tunings = []
-        for run, _, test in chosen:
-            tuning = tunable.tuning(run.K, run.fits, plain=test.steps == 0)
-            tunable.tune(tuning, 0, round(longer * test.steps))
-            self.tunings.append(tuning)
+        self.steps = [round(longer * test.steps) for _, _, test in chosen]
+        self.tunings = [
+            tunable.tuning(run.K, run.fits, plain=test.steps == 0) for run, _, test in chosen
+        ]
+
+    @staticmethod
+    def learn(models: list[Repeat]) -> None:
+        """Take the steps of all candidates of some models."""
+        pieces = [
+            (model.tunable, tuning, steps)
+            for model in models
+            for tuning, steps in zip(model.tunings, model.steps, strict=True)
+        ]
+        pieces.sort(key=lambda piece: -piece[1].n_codevectors * piece[2])  # the longest first
+        in_threads(
+            lambda piece: piece[0].tune(piece[1], 0, piece[2]),
+            pieces,
+            threads=models[0].tunable.threads,
+        )
 
     def gains(self, rows: Integers) -> Array:
         """What each of some rows adds to the default score: right or not, less half its loss."""
@@ -323,10 +339,12 @@ def select(
         return Repeat(tunable, chosen, shares, float(len(everything) / learnt))
 
     final = on_all_rows(annealer)
+    Repeat.learn([*tested_models, final])
     if falls_behind(final, tested_models, rng):
         best = max(tested_models, key=_mean_gain)
         best.tunable.annealer.set_class_weights([state.total_weight for state in annealer.classes])
         final = on_all_rows(best.tunable.annealer)
+        Repeat.learn([final])
         if falls_behind(final, tested_models, rng):
             final = best
     elif vote and len(folds) == PARTS:
@@ -447,15 +465,27 @@ def run_candidates(
     runs: list[CandidateRun], scorer: Scorer, *, fine_tuned: bool, rows: int
 ) -> None:
     """Test candidates as they are fine-tuned, giving up those that fall behind."""
-    for run in runs:
-        run.go_on(0, scorer)
+
+    def test(running: list[CandidateRun], steps: int) -> None:
+        longest_first = sorted(running, key=lambda run: -run.K)
+        pieces = [(run, fold) for run in longest_first for fold in range(len(run.folds))]
+        answers = in_threads(
+            lambda piece: piece[0].go_on(piece[1], steps),
+            pieces,
+            threads=running[0].folds[0].tunable.threads,
+        )
+        found = dict(zip(pieces, answers, strict=True))
+        for run in running:
+            replies = [found[run, fold] for fold in range(len(run.folds))]
+            run.be_tested(steps, np.concatenate(replies), scorer)
+
+    test(runs, 0)
     if not fine_tuned:
         return
     most = max(MOST_STEPS, MOST_PASSES * rows // BATCH)
     steps, running = FIRST_TEST, list(runs)
     while steps <= most:
-        for run in running:
-            run.go_on(steps, scorer)
+        test(running, steps)
         if steps in SURVIVORS:
             running.sort(key=lambda run: -run.best_by_default()[0])
             running = running[: SURVIVORS[steps]]

@@ -22,6 +22,7 @@ from annealed.fine_tuning.model import (
     tempered,
 )
 from annealed.path import AnnealingPath, Level
+from annealed.threads import go_on
 
 # Rows are dealt into this many parts; so many of them are held out in turn that this many rows
 # are tested in all, and of every class (or every row once), each part with at most so many rows.
@@ -106,19 +107,20 @@ class ReplayableOrder:
 
     def block(self, k: int) -> Integers:
         """The k-th block of the order."""
-        if k not in self._blocks:
+        found = self._blocks.get(k)
+        if found is None:  # several threads may read: whoever comes first finds it out
             if self.length * len(self._blocks) > SHUFFLED_AT_MOST:
                 self._blocks.clear()
-            rng = np.random.default_rng([self.seed, k])
-            if self.reach is None:
-                order = np.tile(self.rows, (self.times, 1))
-                self._blocks[k] = rng.permuted(order, axis=1).ravel()
-            else:
-                # Each row as often as it should be, but for less than one.
-                places = (rng.random() + np.arange(self.length)) * (self.reach[-1] / self.length)
-                drawn = np.searchsorted(self.reach, places, side="right")
-                self._blocks[k] = rng.permutation(self.rows[np.minimum(drawn, len(self.rows) - 1)])
-        return self._blocks[k]
+            found = self._blocks[k] = self._shuffled(np.random.default_rng([self.seed, k]))
+        return found
+
+    def _shuffled(self, rng: np.random.Generator) -> Integers:
+        if self.reach is None:
+            return rng.permuted(np.tile(self.rows, (self.times, 1)), axis=1).ravel()
+        # Each row as often as it should be, but for less than one.
+        places = (rng.random() + np.arange(self.length)) * (self.reach[-1] / self.length)
+        drawn = np.searchsorted(self.reach, places, side="right")
+        return rng.permutation(self.rows[np.minimum(drawn, len(self.rows) - 1)])
 
     def between(self, begin: int, end: int) -> Iterator[tuple[Integers, int, int]]:
         """Blocks, and what to read of each, to go from place ``begin`` to ``end``."""
@@ -151,6 +153,11 @@ class TunablePath:
         self._levels: dict[int, Level] = {}
         self._started: dict[int, TunedModel] = {}
 
+    @property
+    def threads(self) -> int | None:
+        """How many threads levels may be fine-tuned in: one, where the user's own code runs."""
+        return 1 if self.divergence.kernel is None else None
+
     def level(self, K: int) -> Level:
         """The level with K codevectors, or as close as the path comes."""
         if K not in self._levels:
@@ -176,4 +183,5 @@ class TunablePath:
         """Learn from step ``begin`` to step ``end``."""
         labelled = self.labelled
         for order, at, stop in self.shuffled.between(begin * BATCH, end * BATCH):
+            go_on()
             tuning.learn(labelled.X, order, labelled.classes, labelled.weights, at, stop)

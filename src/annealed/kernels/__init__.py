@@ -5,11 +5,12 @@
 """
 
 from annealed.kernels.choice import WORK_PER_CALL, kernel_for
-from annealed.kernels.compiled import CompiledKernel
+from annealed.kernels.compiled import CompiledKernel, column_ranges
 from annealed.kernels.protocol import Kernel
 from annealed.kernels.reference import ReferenceKernel
 from annealed.kernels.run_owner import RunOwner
 
 __all__ = [
-    "WORK_PER_CALL", "CompiledKernel", "Kernel", "ReferenceKernel", "RunOwner", "kernel_for",
+    "WORK_PER_CALL", "CompiledKernel", "Kernel", "ReferenceKernel", "RunOwner", "column_ranges",
+    "kernel_for",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 It is built twice, for any x86-64-v2 machine and for those with AVX2 and FMA; the faster one that
 this machine can run is chosen here, once, at import. Whatever learns or reads many rows releases
-the GIL.
+the GIL; reading shares rows out to threads (cpp/threads.hpp).
 
 A Mahalanobis divergence (x - mu)' L L' (x - mu) is the squared Euclidean one of x L. Codevectors
 cross into those coordinates when a run begins and come back when it is read; rows are transformed
@@ -35,6 +35,7 @@ from annealed.kernels.protocol import (
     State,
     WinnerRun,
 )
+from annealed.threads import n_threads
 
 
 def _fastest_core() -> ModuleType:
@@ -49,6 +50,7 @@ _learn: Callable[..., int] = core.learn
 _warm_up: Callable[..., LevelRun] = core.WarmUp
 _sample_format: Callable[..., SampleFormat] = core.SampleFormat
 _running_standardise: Callable[..., Array] = core.running_standardise
+_column_ranges: Callable[..., tuple[Array, Array, bool]] = core.column_ranges
 
 
 @dataclass(frozen=True)
@@ -223,10 +225,14 @@ class CompiledKernel(Kernel):
     # -- reading -------------------------------------------------------------------------------
 
     def divergences(self, X: Rows, mu: Array, relevance: Array | None = None) -> Array:
-        return self._compiled.divergences(X, self._embed(mu), relevance, self.divergence.matrix)
+        return self._compiled.divergences(
+            X, self._embed(mu), relevance, self.divergence.matrix, n_threads()
+        )
 
     def assign(self, X: Rows, mu: Array, log_weight: Array, T: float) -> Integers:
-        return self._compiled.assign(X, self._embed(mu), log_weight, T, self.divergence.matrix)
+        return self._compiled.assign(
+            X, self._embed(mu), log_weight, T, self.divergence.matrix, n_threads()
+        )
 
     def associate(
         self,
@@ -241,7 +247,7 @@ class CompiledKernel(Kernel):
     ) -> tuple[Array, Array, Array]:
         return self._compiled.associate(
             X, self._embed(mu), log_weight, T, group, groups, sharpness, relevance,
-            self.divergence.matrix,
+            self.divergence.matrix, n_threads(),
         )  # fmt: skip
 
     def losses(
@@ -255,14 +261,15 @@ class CompiledKernel(Kernel):
         factors: Array,
     ) -> Array:
         return self._compiled.losses(
-            X, classes, self._embed(mu), log_weight, T, group, factors, self.divergence.matrix
-        )
+            X, classes, self._embed(mu), log_weight, T, group, factors, self.divergence.matrix,
+            n_threads(),
+        )  # fmt: skip
 
     def hard_sums(
         self, X: Rows, mu: Array, weights: Array | None
     ) -> tuple[Array, Array, Integers, float]:
         weight, total, labels, distortion = self._compiled.hard_sums(
-            X, self._embed(mu), weights, self.divergence.matrix
+            X, self._embed(mu), weights, self.divergence.matrix, n_threads()
         )
         return weight, self._back(total), labels, distortion
 
@@ -273,3 +280,8 @@ def running_standardise(X: Array, count: Array, mean: Array, m2: Array, fill: Ar
     IN/OUT: ``count``, ``mean``, ``m2``.
     """
     return _running_standardise(X, count, mean, m2, fill)
+
+
+def column_ranges(X: Rows) -> tuple[Array, Array, bool]:
+    """Lowest and highest value of every column, and whether all values are finite."""
+    return _column_ranges(X, n_threads())

@@ -1,0 +1,123 @@
+"""How many threads there may be, and work that falls into independent pieces shared out to them.
+
+There are as many as scikit-learn's own compiled estimators would use at the moment: the cores,
+unless ``OMP_NUM_THREADS``, `threadpoolctl.threadpool_limits` or joblib, which sets the former for
+its worker processes, say fewer. No result depends on their number: pieces share nothing that
+changes, and what they give is put together in their order.
+
+Threads live as long as a call. None is left for a forked process to miss.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+try:
+    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as _allowed
+except ImportError:  # it is not public: a release that no longer tells leaves one
+
+    def _allowed() -> int:
+        return 1
+
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+class _Here(threading.local):
+    """What a thread is doing: the pieces it has a part in, if any."""
+
+    pieces: _Pieces | None = None
+
+
+_here = _Here()
+
+
+class Abandoned(BaseException):
+    """Raised in a piece that nobody waits for any more: another one failed, or Ctrl-C."""
+
+
+def n_threads() -> int:
+    """How many threads work may be shared out to; one within a piece of such work."""
+    return 1 if _here.pieces is not None else max(int(_allowed()), 1)
+
+
+def go_on() -> None:
+    """Raise `Abandoned` if this is a piece that nobody waits for any more.
+
+    Long pieces ask now and then, so that Ctrl-C need not wait for their end.
+    """
+    if _here.pieces is not None and _here.pieces.abandoned:
+        raise Abandoned
+
+
+class _Pieces:
+    """Pieces that are left, and what became of the others."""
+
+    def __init__(self, function: Callable[[Any], Any], pieces: list[Any]) -> None:
+        self.function, self.results = function, [None] * len(pieces)
+        self.left = deque(enumerate(pieces))
+        self.failures: dict[int, BaseException] = {}
+        self.abandoned = False
+
+    def work(self) -> None:
+        """Do pieces until there are none left."""
+        _here.pieces = self
+        try:
+            while not self.abandoned:
+                try:
+                    k, piece = self.left.popleft()
+                except IndexError:
+                    return
+                try:
+                    self.results[k] = self.function(piece)
+                except Abandoned:
+                    return
+                except BaseException as failure:
+                    self.failures[k], self.abandoned = failure, True
+        finally:
+            _here.pieces = None
+
+
+def in_threads(
+    function: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: int | None = None
+) -> list[Result]:
+    """The function of every piece, in their order.
+
+    It must not matter in which order and at which time pieces are done. The calling thread does
+    its part. An error, or Ctrl-C, abandons the rest and is raised here.
+
+    Parameters
+    ----------
+    function : callable
+    pieces : iterable
+    threads : int, optional
+        How many there may be; `n_threads` if left out.
+    """
+    pieces = list(pieces)
+    threads = min(n_threads() if threads is None else threads, len(pieces))
+    if threads <= 1:
+        return [function(piece) for piece in pieces]
+    shared = _Pieces(function, pieces)
+    others = []
+    for _ in range(threads - 1):
+        context = contextvars.copy_context()  # numpy's errstate and their like hold in pieces too
+        other = threading.Thread(target=context.run, args=(shared.work,), daemon=True)
+        try:
+            other.start()
+        except RuntimeError:  # the system has no more of them: those there are will do
+            break
+        others.append(other)
+    try:
+        shared.work()
+    finally:
+        shared.abandoned = shared.abandoned or bool(shared.left)
+        for other in others:
+            other.join()
+    if shared.failures:
+        raise shared.failures[min(shared.failures)]
+    return shared.results
