@@ -6,7 +6,7 @@ some of its data sets from the folder that the environment variable ``ANNEALED_D
 takes ``--sets pima,wine`` (only these) and ``--folder DIR`` (also NPZ files with X and y there).
 
 Importing this package binds the process, and every process it starts, to one core and one thread.
-That has to happen before NumPy is imported, hence here.
+That has to happen before NumPy is imported, hence here. `threads` lets itself loose again.
 """
 
 from __future__ import annotations
@@ -23,5 +23,6 @@ for _variable in (
     "LOKY_MAX_CPU_COUNT",
 ):
     os.environ[_variable] = "1"
-if hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+if CORES:
+    os.sched_setaffinity(0, {max(CORES)})

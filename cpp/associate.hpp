@@ -60,14 +60,10 @@ public:
     }
     void work(std::int64_t block) {
         const std::int64_t end = end_of(block);
-        const std::size_t item = samples_.single_precision ? sizeof(float) : sizeof(double);
         for (std::int64_t first = begin_of(block); first < end; first += rows_at_once) {
             const std::int64_t here = std::min(rows_at_once, end - first);
             for (std::int64_t m = 0; m < here; ++m)
-                row_[m] = read_row(readers_[m],
-                                   {samples_.data + static_cast<std::ptrdiff_t>(item) *
-                                                        (first + m) * samples_.row_stride,
-                                    samples_.feature_stride, samples_.single_precision});
+                row_[m] = read_row(readers_[m], samples_.at(first + m));
             tiles_.divergences(row_, here, book_.relevance, out_.data());
             for (std::int64_t m = 0; m < here; ++m) visitor_(first + m, row_[m], divergence_[m]);
         }
@@ -155,22 +151,23 @@ private:
     Doubles weight_, scale_;
 
     int warm(const Doubles& divergence) {
-        Vec most = Vec::all(-infinity);
-        for (std::size_t i = 0; i < exponent.size(); i += W) {
-            const Vec value = Vec::load(&weight_[i]) + Vec::load(&scale_[i]) * Vec::load(&divergence[i]);
+        Vec most[2] = {Vec::all(-infinity), Vec::all(-infinity)};  // of every other tile
+        for (std::size_t i = 0, t = 0; i < exponent.size(); i += W, t ^= 1) {
+            const Vec value =
+                Vec::load(&weight_[i]) + Vec::load(&scale_[i]) * Vec::load(&divergence[i]);
             value.store(&exponent[i]);
-            most = max(value, most);
+            most[t] = max(value, most[t]);
         }
-        return first_equal(exponent, largest(most), 0);
+        return first_equal(exponent, largest(max(most[0], most[1])), 0);
     }
     int nearest(const Doubles& divergence) {
-        Vec least = Vec::all(infinity);
-        for (std::size_t i = 0; i < exponent.size(); i += W) {
+        Vec least[2] = {Vec::all(infinity), Vec::all(infinity)};
+        for (std::size_t i = 0, t = 0; i < exponent.size(); i += W, t ^= 1) {
             const Vec value = Vec::load(&divergence[i]) + Vec::load(&scale_[i]);
             value.store(&exponent[i]);
-            least = min(value, least);
+            least[t] = min(value, least[t]);
         }
-        const double distance = smallest(least);
+        const double distance = smallest(min(least[0], least[1]));
         int best = first_equal(exponent, distance, 0);
         if (distance == infinity) return 0;
         for (int i = best; (i = first_equal(exponent, distance, i + 1)) > 0;)

@@ -153,7 +153,7 @@ inline void tile_divergences(const Row* row, int d, const double* mu, const doub
                              const double* b, std::size_t stride, const double* relevance,
                              double* const* out) {
     const Vec nothing = Vec::all(0.0);
-    Vec total[R][T], pair[R][T];
+    Vec sums[4][R][T];
     for (int part = 0; part < 4; ++part) {
         Vec sum[R][T];
         for (int m = 0; m < R; ++m)
@@ -174,13 +174,12 @@ inline void tile_divergences(const Row* row, int d, const double* mu, const doub
                         into = feature_term<Divergence>(row[m], j, mu + k, first, second, into);
                 }
         for (int m = 0; m < R; ++m)
-            for (int t = 0; t < T; ++t) {
-                if (part % 2 == 0) pair[m][t] = sum[m][t];
-                if (part == 1) total[m][t] = pair[m][t] + sum[m][t];
-                if (part == 3)
-                    max(total[m][t] + (pair[m][t] + sum[m][t]), nothing).store(out[m] + t * W);
-            }
+            for (int t = 0; t < T; ++t) sums[part][m][t] = sum[m][t];
     }
+    for (int m = 0; m < R; ++m)
+        for (int t = 0; t < T; ++t)
+            max((sums[0][m][t] + sums[1][m][t]) + (sums[2][m][t] + sums[3][m][t]), nothing)
+                .store(out[m] + t * W);
 }
 
 }  // namespace annealed

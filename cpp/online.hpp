@@ -506,6 +506,12 @@ struct Samples {
     const std::int32_t* classes;  // per row of the array, or null: all of class 0
     const double* weights;        // per row of the array, or null: all 1
     const std::uint8_t* roles;    // per row of the array, or null: all both
+
+    RowPointer at(std::int64_t row) const {
+        const std::size_t item = single_precision ? sizeof(float) : sizeof(double);
+        return {data + static_cast<std::ptrdiff_t>(item) * row * row_stride, feature_stride,
+                single_precision};
+    }
 };
 
 // Presents samples begin..end in order until one of them completes its class's level. Returns the
@@ -513,7 +519,6 @@ struct Samples {
 inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& samples,
                           std::int64_t begin, std::int64_t end) {
     const FlushDenormals flush;
-    const std::size_t item = samples.single_precision ? sizeof(float) : sizeof(double);
     for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t row = samples.order ? samples.order[k] : k;
         const double w = samples.weights ? samples.weights[row] : 1.0;
@@ -522,9 +527,7 @@ inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& 
         if (c >= levels.size()) throw std::out_of_range("a row is of a class that does not exist");
         LevelBase& level = *levels[c];
         level.seen += w;
-        level.step({samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
-                    samples.feature_stride, samples.single_precision},
-                   w, samples.roles ? samples.roles[row] : both_roles);
+        level.step(samples.at(row), w, samples.roles ? samples.roles[row] : both_roles);
         if (level.done) return k + 1;
     }
     return end;

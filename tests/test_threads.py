@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_cases import COMPILED, divergence_for, rows_for
 from sklearn.datasets import load_digits, make_blobs, make_moons
-from threadpoolctl import threadpool_limits
 from thoroughness import examples
+from threadpoolctl import threadpool_limits
 
 from annealed import ODAClassifier, ODAClustering, threads
 from annealed.annealing.n_clusters import KINDS
@@ -93,6 +93,38 @@ def test_rows_read_together_give_the_bits_of_rows_read_alone(d):
     np.testing.assert_array_equal(kernel.divergences(X, mu), alone)
     labels = [kernel.assign(X[k : k + 1], mu, weight, 1.0)[0] for k in range(37)]
     np.testing.assert_array_equal(kernel.assign(X, mu, weight, 1.0), labels)
+
+
+@pytest.mark.quality
+@examples(20)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    K=st.integers(1, 30),
+    d=st.integers(1, 12),
+    offset=st.sampled_from([0.0, 1e3, 1e8, -1e12]),
+    T=st.sampled_from([0.0, 1e-9, 1e-3, 1.0, 1e6]),
+    alike=st.booleans(),
+)
+def test_labels_by_products_are_those_of_differences(seed, K, d, offset, T, alike):
+    rng = np.random.default_rng(seed)
+    mu = offset + rng.normal(size=(K, d))
+    if alike:  # codevectors that are equal, or nearly, and rows in the middle between two
+        mu[rng.integers(K, size=K // 2)] = mu[0]
+        mu[rng.integers(K)] = mu[0] * (1 + 1e-15)
+    X = offset + rng.normal(size=(200, d))
+    X[:60] = (mu[rng.integers(K, size=60)] + mu[rng.integers(K, size=60)]) / 2
+    weight = rng.integers(4, size=K) / 4.0 - 1.0
+    if K > 2:
+        weight[rng.integers(K)] = -np.inf
+    kernel = CompiledKernel(divergence_for("squared_euclidean", rng, d))
+    distances = kernel.divergences(X, mu)
+    if T > 0:
+        expected = (weight + (-1 / T) * distances).argmax(axis=1)
+    else:
+        possible = np.where(np.isfinite(weight), distances, np.inf)
+        nearest = possible.min(axis=1, keepdims=True)
+        expected = np.where(possible == nearest, weight, -np.inf).argmax(axis=1)
+    np.testing.assert_array_equal(kernel.assign(X, mu, weight, T), expected)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

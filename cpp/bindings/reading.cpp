@@ -1,7 +1,8 @@
 // Reading a codebook (associate.hpp).
 #include <string>
+#include <type_traits>
 
-#include "../associate.hpp"
+#include "../labels.hpp"
 #include "arrays.hpp"
 #include "module.hpp"
 
@@ -50,7 +51,10 @@ void define_readers(nb::module_& m, const std::string& suffix) {
               auto array = empty_array<std::int64_t>({X.shape(0)}, labels);
               const Codebook book = book_of(mu, log_weight, T, matrix);
               nb::gil_scoped_release unlocked;
-              assign<Divergence>(book, samples, rows, threads, labels);
+              if constexpr (std::is_same<Divergence, SquaredEuclidean>::value)
+                  labels_by_products(book, samples, rows, threads, labels);
+              else
+                  assign<Divergence>(book, samples, rows, threads, labels);
               return array;
           },
           "X"_a, "mu"_a, "log_weight"_a, "T"_a, "matrix"_a.none(), "threads"_a);

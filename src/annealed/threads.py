@@ -59,7 +59,8 @@ class _Pieces:
     """Pieces that are left, and what became of the others."""
 
     def __init__(self, function: Callable[[Any], Any], pieces: list[Any]) -> None:
-        self.function, self.results = function, [None] * len(pieces)
+        self.function = function
+        self.results: list[Any] = [None] * len(pieces)
         self.left = deque(enumerate(pieces))
         self.failures: dict[int, BaseException] = {}
         self.abandoned = False

@@ -107,7 +107,9 @@ class Mahalanobis(SquaredEuclidean):
     def __repr__(self) -> str:
         return f"Mahalanobis(<{len(self.A)} x {len(self.A)} matrix>)"
 
-    def check(self, X: NDArray[Any], names: Sequence[str] | None = None) -> None:
+    def _check_rows(
+        self, X: NDArray[Any], names: Sequence[str] | None, lowest: Array, highest: Array
+    ) -> None:
         if X.shape[1] != len(self.A):
             raise ValueError(
                 f"the Mahalanobis matrix is {len(self.A)} x {len(self.A)}, but the data has "

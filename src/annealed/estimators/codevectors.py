@@ -76,9 +76,7 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Rows as they are if float32 or float64, otherwise converted; never copied needlessly."""
         refuse_sparse(X)
         options = {"dtype": [np.float64, np.float32], **options}
-        rows: NDArray[Any] = validate_data(
-            self, X, reset=reset, ensure_all_finite=False, **options
-        )
+        rows: NDArray[Any] = validate_data(self, X, reset=reset, ensure_all_finite=False, **options)
         # scikit-learn's own check of a large table takes longer than to predict its rows.
         lowest, highest, finite = column_ranges(rows)
         if not finite:
