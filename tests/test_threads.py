@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from kernel_cases import COMPILED, divergence_for, rows_for
 from sklearn.datasets import load_digits, make_blobs, make_moons
 from thoroughness import examples
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from annealed import ODAClassifier, ODAClustering, threads
 from annealed.annealing.n_clusters import KINDS
 from annealed.kernels import CompiledKernel, column_ranges
 from annealed.kernels.compiled import core
-from annealed.threads import go_on, in_threads, n_threads
+from annealed.threads import go_on, in_threads, n_threads, with_one_blas_thread
 
 
 @contextlib.contextmanager
@@ -238,6 +238,32 @@ def test_classifiers_are_the_same_bits_in_any_number_of_threads():
         with allowed(n):
             found.append(_state(ODAClassifier(random_state=0).fit(X, y), X))
     same_bits(found)
+
+
+def _blas():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_blas_has_one_thread_in_a_fit_and_as_many_as_before_afterwards():
+    seen = []
+    with threadpool_limits(2, user_api="blas"):
+        before = _blas()
+        X = make_blobs(300, random_state=0)[0]
+        ODAClustering(random_state=0, callbacks=[lambda level: seen.append(_blas())]).fit(X)
+        assert _blas() == before
+    assert seen and all(set(blas) <= {1} for blas in seen)
+
+
+def test_of_two_fits_at_once_the_last_to_end_gives_blas_back():
+    with threadpool_limits(2, user_api="blas"):
+        before = _blas()
+        first, second = (
+            with_one_blas_thread(_blas),
+            with_one_blas_thread(lambda: (first(), _blas())),
+        )
+        while_both, while_one = second()
+        assert set(while_both) | set(while_one) <= {1}
+        assert _blas() == before
 
 
 # -- pieces ------------------------------------------------------------------------------------

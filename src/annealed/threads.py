@@ -6,15 +6,22 @@ its worker processes, say fewer. No result depends on their number: pieces share
 changes, and what they give is put together in their order.
 
 Threads live as long as a call. None is left for a forked process to miss.
+
+The matrices of a fit are small: BLAS, whose threads wait for each other by spinning, is slower with
+several, and what it rounds depends on how many. It is given one for the time of a fit, as k-means
+of scikit-learn does.
 """
 
 from __future__ import annotations
 
 import contextvars
+import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 try:
     from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as _allowed
@@ -26,6 +33,7 @@ except ImportError:  # it is not public: a release that no longer tells leaves o
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
 
 
 class _Here(threading.local):
@@ -122,3 +130,44 @@ def in_threads(
     if shared.failures:
         raise shared.failures[min(shared.failures)]
     return shared.results
+
+
+class _OneBlasThread:
+    """Holds BLAS to one thread while anybody is within; the last to leave gives back what was."""
+
+    def __init__(self) -> None:
+        self.guard, self.within = threading.Lock(), 0
+        self.limit: Any = None
+
+    def __enter__(self) -> None:
+        with self.guard:
+            if not self.within:
+                self.limit = _controller().limit(limits=1, user_api="blas")
+            self.within += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.guard:
+            self.within -= 1
+            if not self.within:
+                self.limit.restore_original_limits()
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looks for libraries, which takes milliseconds
+
+
+_one_blas_thread = _OneBlasThread()
+
+
+def with_one_blas_thread(
+    function: Callable[Parameters, Result],
+) -> Callable[Parameters, Result]:
+    """Let a function run while BLAS has one thread."""
+
+    @functools.wraps(function)
+    def limited(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        with _one_blas_thread:
+            return function(*args, **kwargs)
+
+    return limited

@@ -47,7 +47,7 @@ from annealed.stored import (
     between,
     require,
 )
-from annealed.threads import go_on, in_threads
+from annealed.threads import go_on, in_threads, with_one_blas_thread
 
 Integers = NDArray[np.int64]
 
@@ -197,6 +197,7 @@ class Annealer:
                 listen(self)
         return at
 
+    @with_one_blas_thread
     def anneal(
         self,
         X: NDArray[Any],

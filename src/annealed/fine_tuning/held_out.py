@@ -29,7 +29,7 @@ from annealed.fine_tuning.scoring import Candidate, Score, Scorer, own_class, pe
 from annealed.fine_tuning.tunable import PARTS, LabelledRows, TunablePath
 from annealed.fine_tuning.vote import MOST_VOTERS, Voter, fit_shares, mean_answer
 from annealed.path import AnnealingPath, Level
-from annealed.threads import in_threads
+from annealed.threads import in_threads, with_one_blas_thread
 
 # Candidates stand this factor apart in their number of codevectors.
 GROWTH = 2.2
@@ -270,6 +270,7 @@ def sizes(path: AnnealingPath, growth: float = GROWTH) -> list[int]:
     return found
 
 
+@with_one_blas_thread
 def select(
     annealer: Annealer,
     schedule: Schedule,
