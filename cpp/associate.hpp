@@ -32,8 +32,8 @@ struct Codebook {
     }
 };
 
-// Rows are read sixteen at a time and measured four at a time; every sum is the same as for one. A
-// block is what a thread takes at a time.
+// Rows are read and measured sixteen at a time; every sum is the same as for one. A block is what a
+// thread takes at a time.
 constexpr std::int64_t rows_at_once = 16;
 inline std::int64_t rows_in_block(const Codebook& book) {
     const std::int64_t cost = static_cast<std::int64_t>(book.K) * (book.d + 8);
@@ -64,7 +64,7 @@ public:
             const std::int64_t here = std::min(rows_at_once, end - first);
             for (std::int64_t m = 0; m < here; ++m)
                 row_[m] = read_row(readers_[m], samples_.at(first + m));
-            tiles_.divergences(row_, here, book_.relevance, out_.data());
+            tiles_.divergences(row_, static_cast<int>(here), book_.relevance, out_.data());
             for (std::int64_t m = 0; m < here; ++m) visitor_(first + m, row_[m], divergence_[m]);
         }
     }

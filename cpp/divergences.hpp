@@ -1,4 +1,4 @@
-// Bregman divergences as the kernels see them: a term per feature, four codevectors at a time.
+// Bregman divergences as the kernels see them: a term per feature, a tile of W codevectors at a time.
 // Every term is written in differences (x - mu, log x - log mu), never as
 // phi(x) - phi(mu) - <grad phi(mu), x - mu>: on data far from the origin that form cancels away.
 //
@@ -103,7 +103,7 @@ struct Logistic {
     }
 };
 
-// The divergences of one sample to the four codevectors of a tile laid out [feature][lane].
+// The divergences of one sample to the codevectors of a tile laid out [feature][lane].
 // Four partial sums keep the adders busy; their order is fixed, so is the rounding.
 // `relevance`, if any, weighs the features.
 template <class Divergence>
@@ -119,67 +119,73 @@ inline Vec feature_term(const Row& row, int j, const double* mu, const double* a
                             sum);
 }
 
+// Features from..to of some rows, added to four partial sums of each; `from` is a multiple of four.
+template <class Divergence, bool Weighted, int rows>
+inline void add_features(const Row* row, int from, int to, const double* mu, const double* a,
+                         const double* b, const double* relevance, Vec (*into)[4]) {
+    Vec sums[rows][4];
+    for (int m = 0; m < rows; ++m)
+        for (int part = 0; part < 4; ++part) sums[m][part] = into[m][part];
+    const auto add = [&](int j, int part) {
+        for (int m = 0; m < rows; ++m) {
+            if constexpr (Weighted)
+                sums[m][part] =
+                    fmadd(Vec::all(relevance[j]),
+                          feature_term<Divergence>(row[m], j, mu, a, b, Vec::all(0.0)),
+                          sums[m][part]);
+            else
+                sums[m][part] = feature_term<Divergence>(row[m], j, mu, a, b, sums[m][part]);
+        }
+    };
+    int j = from;
+    for (; j + 4 <= to; j += 4) {
+        add(j, 0);
+        add(j + 1, 1);
+        add(j + 2, 2);
+        add(j + 3, 3);
+    }
+    if (j < to) add(j, 0);
+    if (j + 1 < to) add(j + 1, 1);
+    if (j + 2 < to) add(j + 2, 2);
+    for (int m = 0; m < rows; ++m)
+        for (int part = 0; part < 4; ++part) into[m][part] = sums[m][part];
+}
+
+inline Vec total_of(const Vec* sums) {
+    const Vec total = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    return max(total, Vec::all(0.0));  // rounding may leave -1e-17 where x = mu
+}
+
 template <class Divergence, bool Weighted = false>
 inline Vec tile_divergence(const Row& row, int d, const double* mu, const double* a,
                            const double* b, const double* relevance = nullptr) {
     const Vec nothing = Vec::all(0.0);
-    Vec first = nothing, second = nothing, third = nothing, fourth = nothing;
-    const auto add = [&](int j, Vec& into) {
-        if constexpr (Weighted)
-            into = fmadd(Vec::all(relevance[j]),
-                         feature_term<Divergence>(row, j, mu, a, b, nothing), into);
-        else
-            into = feature_term<Divergence>(row, j, mu, a, b, into);
-    };
-    int j = 0;
-    for (; j + 4 <= d; j += 4) {
-        add(j, first);
-        add(j + 1, second);
-        add(j + 2, third);
-        add(j + 3, fourth);
-    }
-    if (j < d) add(j, first);
-    if (j + 1 < d) add(j + 1, second);
-    if (j + 2 < d) add(j + 2, third);
-    const Vec total = (first + second) + (third + fourth);
-    return max(total, nothing);  // rounding may leave -1e-17 where x = mu
+    Vec sums[1][4] = {{nothing, nothing, nothing, nothing}};
+    add_features<Divergence, Weighted, 1>(&row, 0, d, mu, a, b, relevance, sums);
+    return total_of(sums[0]);
 }
 
-// The same of R samples and T tiles, which lie `stride` apart, with the same rounding: what is loaded
-// of a codevector serves R samples, and of a sample T tiles. One partial sum after the other, so that
-// the sums of all R x T stay in registers.
-template <class Divergence, bool Weighted, int R, int T>
-inline void tile_divergences(const Row* row, int d, const double* mu, const double* a,
-                             const double* b, std::size_t stride, const double* relevance,
-                             double* const* out) {
-    const Vec nothing = Vec::all(0.0);
-    Vec sums[4][R][T];
-    for (int part = 0; part < 4; ++part) {
-        Vec sum[R][T];
-        for (int m = 0; m < R; ++m)
-            for (int t = 0; t < T; ++t) sum[m][t] = nothing;
-        for (int j = part; j < d; j += 4)
-            for (int m = 0; m < R; ++m)
-                for (int t = 0; t < T; ++t) {
-                    const std::size_t k = t * stride;
-                    const double* first = Divergence::codevector_functions > 0 ? a + k : nullptr;
-                    const double* second = Divergence::codevector_functions > 1 ? b + k : nullptr;
-                    Vec& into = sum[m][t];
-                    if constexpr (Weighted)
-                        into = fmadd(
-                            Vec::all(relevance[j]),
-                            feature_term<Divergence>(row[m], j, mu + k, first, second, nothing),
-                            into);
-                    else
-                        into = feature_term<Divergence>(row[m], j, mu + k, first, second, into);
-                }
-        for (int m = 0; m < R; ++m)
-            for (int t = 0; t < T; ++t) sums[part][m][t] = sum[m][t];
+// The same for many rows, at most `largest_block`: as many features at a time as the first-level cache
+// holds of a tile, and so many rows at a time as there are registers for. No sum rounds otherwise.
+constexpr int largest_block = 64, features_at_once = 1024 / W;
+constexpr int rows_together = ANNEALED_AVX512 ? 4 : 2;
+
+template <class Divergence, bool Weighted, class Store>
+inline void tile_divergences(const Row* row, int rows, int d, const double* mu, const double* a,
+                             const double* b, const double* relevance, Store store) {
+    Vec sums[largest_block][4];
+    for (int m = 0; m < rows; ++m)
+        for (int part = 0; part < 4; ++part) sums[m][part] = Vec::all(0.0);
+    for (int from = 0; from < d; from += features_at_once) {
+        const int to = std::min(from + features_at_once, d);
+        int m = 0;
+        for (; m + rows_together <= rows; m += rows_together)
+            add_features<Divergence, Weighted, rows_together>(row + m, from, to, mu, a, b, relevance,
+                                                             sums + m);
+        for (; m < rows; ++m)
+            add_features<Divergence, Weighted, 1>(row + m, from, to, mu, a, b, relevance, sums + m);
     }
-    for (int m = 0; m < R; ++m)
-        for (int t = 0; t < T; ++t)
-            max((sums[0][m][t] + sums[1][m][t]) + (sums[2][m][t] + sums[3][m][t]), nothing)
-                .store(out[m] + t * W);
+    for (int m = 0; m < rows; ++m) store(m, total_of(sums[m]));
 }
 
 }  // namespace annealed

@@ -45,10 +45,11 @@ public:
     LevelSettings settings;
     int K, d;
     Tiles<Divergence> tiles;
+    static constexpr int longest_block = largest_block;
+    const int block;     // see looks_ahead
     Doubles r, axis, u;  // rho = g r; axis a and its dual u = H a/sqrt(<a, H a>), in tiles
     double g = 1, n = 0;
     int streak = 0;
-    static constexpr int block = 16;  // see looks_ahead
     AxisSums sums;
 
     // `memory` says what the axes rest on already: `turned` starts at memory_i axis_i.
@@ -56,6 +57,7 @@ public:
                 const double* rho, const double* axis_, const double* memory, const double* low,
                 const double* high, const double* matrix)
         : settings(settings_), K(K_), d(d_), tiles(mu, K_, d_),
+          block(static_cast<std::int64_t>(K_) * d_ < 65536 ? 16 : longest_block),
           r(static_cast<std::size_t>(tiles.count) * W, 0.0), axis(to_tiles(axis_, K_, d_, false)),
           u(axis.size(), 0.0), low_(low ? Doubles(low, low + d_) : Doubles()),
           high_(high ? Doubles(high, high + d_) : Doubles()),
@@ -118,8 +120,9 @@ public:
         for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
     }
 
-    // A codebook that has outgrown the first-level cache takes its samples sixteen at a time: with
-    // c_i the step of codevector i on sample n,
+    // A codebook that has outgrown the first-level cache takes its samples sixteen at a time, one that
+    // fills half of a megabyte, where reading it is all the work, sixty-four: with c_i the step of
+    // codevector i on sample n,
     //     d(x_j, mu') = (1 - c) d(x_j, mu) + c d(x_j, x_n) - c (1 - c) d(x_n, mu)
     // gives every later distance without touching mu, which is then written once a block; samples
     // are looked at along the axes from where the codevectors stood when it began. Blocks are
@@ -148,9 +151,15 @@ public:
         kept_.assign(padded, 1.0);
         watched_.resize(static_cast<std::size_t>(block) * padded);
         int looked = 0;
-        for (int t = 0; t < tiles.count; ++t) measure_block(t, rows);
+        Row row[longest_block];
+        double* distances_of[longest_block];
         for (int k = 0; k < rows; ++k) {
-            const double* distances = &ahead_[static_cast<std::size_t>(k) * padded];
+            row[k] = {&pending[static_cast<std::size_t>(k) * d], nullptr, nullptr};
+            distances_of[k] = &ahead_[static_cast<std::size_t>(k) * padded];
+        }
+        tiles.divergences(row, rows, nullptr, distances_of);
+        for (int k = 0; k < rows; ++k) {
+            const double* distances = distances_of[k];
             std::copy(distances, distances + padded, divergence_.begin());
             const double alpha = step_size(settings, n, pending_weights[k]);
             n += pending_weights[k];
@@ -189,7 +198,7 @@ private:
     Doubles divergence_, e_;
     Doubles ahead_, share_, kept_;  // [rows][K] distances, shares of each row; [K] of mu itself
     Doubles watched_;               // [rows][K] w p of rows that are still to look along the axes
-    int doing_[block] = {};
+    int doing_[longest_block] = {};
 
     bool converged() const { return count >= settings.at_least && streak >= settings.patience; }
 
@@ -293,36 +302,7 @@ private:
         return sum(partial) + rest;
     }
 
-    // Distances of all pending rows to the codevectors of a tile, four rows at a time.
-    void measure_block(int t, int rows) {
-        const double* mu = &tiles.mu[tiles.offset(t)];
-        const std::size_t padded = r.size();
-        for (int k = 0; k < rows; k += 4) {
-            const double* x[4];
-            for (int m = 0; m < 4; ++m)
-                x[m] = &pending[static_cast<std::size_t>(std::min(k + m, rows - 1)) * d];
-            Vec even[4], odd[4];
-            for (int m = 0; m < 4; ++m) even[m] = odd[m] = Vec::all(0.0);
-            int j = 0;
-            for (; j + 2 <= d; j += 2) {
-                const Vec a = Vec::load(mu + j * W), b = Vec::load(mu + j * W + W);
-                for (int m = 0; m < 4; ++m) {
-                    const Vec p = Vec::all(x[m][j]) - a, q = Vec::all(x[m][j + 1]) - b;
-                    even[m] = fmadd(p, p, even[m]);
-                    odd[m] = fmadd(q, q, odd[m]);
-                }
-            }
-            for (; j < d; ++j)
-                for (int m = 0; m < 4; ++m) {
-                    const Vec p = Vec::all(x[m][j]) - Vec::load(mu + j * W);
-                    even[m] = fmadd(p, p, even[m]);
-                }
-            for (int m = 0; m < 4 && k + m < rows; ++m)
-                (even[m] + odd[m]).store(&ahead_[static_cast<std::size_t>(k + m) * padded + t * W]);
-        }
-    }
-
-    // Sample k moves the codevectors i..i+3: their weights, and what that means for the later rows.
+    // Sample k moves the codevectors of a tile, from i on: their weights, and what that means for the later rows.
     void look_ahead(std::size_t i, int k, int rows, Vec rate, const Doubles& between,
                     Vec& largest_step) {
         const Vec q = Vec::load(&e_[i]) * rate, one = Vec::all(1.0);
@@ -350,8 +330,8 @@ private:
     // mu = kept mu + sum_k share_k x_k, for the rows that moved anything in the tile.
     void write_block(int t, int rows) {
         const std::size_t padded = r.size();
-        Vec share[block];
-        const double* x[block];
+        Vec share[longest_block];
+        const double* x[longest_block];
         int used = 0;
         for (int k = 0; k < rows; ++k) {
             const Vec value = Vec::load(&share_[static_cast<std::size_t>(k) * padded + t * W]);
@@ -401,7 +381,7 @@ private:
                 add(sums.mass, k, wp);
                 add(sums.spread, k, spread * weight);
             }
-            if (doing && !later) look_along(t, x, wp, doing);
+            if (doing && !later) look_along<1>(t, &x, &wp, &doing);
         }
         if (counting) {
             sums.weight += w;
@@ -411,45 +391,75 @@ private:
         return doing;
     }
 
-    // Project x - mu on the axes of a tile, turn the axes by it or measure the variance along them.
-    void look_along(int t, const double* x, Vec wp, int doing) {
+    // Project x - mu on the axes of a tile, for some rows at once; turn the axes by it or measure the
+    // variance along them.
+    template <int rows>
+    void look_along(int t, const double* const* x, const Vec* wp, const int* doing) {
         const double* mu = &tiles.mu[tiles.offset(t)];
         const double* dual = &u[tiles.offset(t)];
-        Vec even = Vec::all(0.0), odd = Vec::all(0.0);
-        const auto along = [&](int j, Vec so_far) {
-            return fmadd(Vec::load(dual + j * W), Vec::all(x[j]) - Vec::load(mu + j * W), so_far);
+        Vec even[rows], odd[rows], py[rows];
+        for (int m = 0; m < rows; ++m) even[m] = odd[m] = Vec::all(0.0);
+        const auto along = [&](int j, Vec* so_far) {
+            const Vec here = Vec::load(mu + j * W), axis_here = Vec::load(dual + j * W);
+            for (int m = 0; m < rows; ++m)
+                so_far[m] = fmadd(axis_here, Vec::all(x[m][j]) - here, so_far[m]);
         };
         int i = 0;
         for (; i + 2 <= d; i += 2) {
-            even = along(i, even);
-            odd = along(i + 1, odd);
+            along(i, even);
+            along(i + 1, odd);
         }
-        if (i < d) even = along(i, even);
-        const Vec y = even + odd, py = wp * y, y2 = y * y;
-        if (doing & turns_axes) {
-            double* turned = &sums.turned[tiles.offset(t)];
-            for (int j = 0; j < d; ++j)
-                fmadd(py, Vec::all(x[j]) - Vec::load(mu + j * W), Vec::load(turned + j * W))
-                    .store(turned + j * W);
+        if (i < d) along(i, even);
+        bool all_turn = true;
+        for (int m = 0; m < rows; ++m) {
+            const Vec y = even[m] + odd[m], y2 = y * y;
+            py[m] = wp[m] * y;
+            all_turn = all_turn && (doing[m] & turns_axes);
+            if (!(doing[m] & measures_axes)) continue;
+            const int k = t * W;
+            add(sums.p, k, wp[m]);
+            add(sums.p2, k, wp[m] * wp[m]);
+            add(sums.y, k, py[m]);
+            add(sums.y2, k, py[m] * y);
+            add(sums.y4, k, py[m] * y * y2);
         }
-        if (!(doing & measures_axes)) return;
-        const int k = t * W;
-        add(sums.p, k, wp);
-        add(sums.p2, k, wp * wp);
-        add(sums.y, k, py);
-        add(sums.y2, k, py * y);
-        add(sums.y4, k, py * y * y2);
+        if (all_turn) {
+            turn_by<rows>(t, x, py);
+            return;
+        }
+        for (int m = 0; m < rows; ++m)
+            if (doing[m] & turns_axes) turn_by<1>(t, x + m, py + m);
+    }
+    template <int rows>
+    void turn_by(int t, const double* const* x, const Vec* py) {
+        const double* mu = &tiles.mu[tiles.offset(t)];
+        double* turned = &sums.turned[tiles.offset(t)];
+        for (int j = 0; j < d; ++j) {
+            const Vec here = Vec::load(mu + j * W);
+            Vec sum = Vec::load(turned + j * W);
+            for (int m = 0; m < rows; ++m) sum = fmadd(py[m], Vec::all(x[m][j]) - here, sum);
+            sum.store(turned + j * W);
+        }
     }
 
     // The same for rows from..to of a block, from where the codevectors stood when it began.
     void look_along_block(int from, int to) {
-        for (int t = 0; t < tiles.count; ++t)
+        for (int t = 0; t < tiles.count; ++t) {
+            const double* x[longest_block];
+            Vec wp[longest_block];
+            int doing[longest_block];
+            int used = 0;
             for (int k = from; k < to; ++k) {
                 if (!doing_[k]) continue;
-                const Vec wp = Vec::load(&watched_[static_cast<std::size_t>(k) * r.size() + t * W]);
-                if (any_above(wp, 0.0))
-                    look_along(t, &pending[static_cast<std::size_t>(k) * d], wp, doing_[k]);
+                wp[used] = Vec::load(&watched_[static_cast<std::size_t>(k) * r.size() + t * W]);
+                if (!any_above(wp[used], 0.0)) continue;
+                x[used] = &pending[static_cast<std::size_t>(k) * d];
+                doing[used++] = doing_[k];
             }
+            int m = 0;
+            for (; m + 4 <= used; m += 4) look_along<4>(t, x + m, wp + m, doing + m);
+            for (; m < used; ++m) look_along<1>(t, x + m, wp + m, doing + m);
+        }
     }
     static void add(Doubles& into, int k, Vec value) { (Vec::load(&into[k]) + value).store(&into[k]); }
 

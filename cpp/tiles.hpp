@@ -1,4 +1,4 @@
-// Codevectors in tiles of four, [tile][feature][lane], with the functions of them a divergence
+// Codevectors in tiles of W, [tile][feature][lane], with the functions of them a divergence
 // caches. Unused lanes of the last tile hold a harmless copy of its first codevector.
 #pragma once
 
@@ -86,36 +86,20 @@ struct Tiles {
         return tile_divergence<Divergence, true>(row, d, &mu[k], first_function(k),
                                                  second_function(k), relevance);
     }
-    // Of several rows to all codevectors, the same bits as one by one; out[m] holds those of a row.
-    void divergences(const Row* row, std::int64_t rows, const double* relevance,
-                     double* const* out) const {
-        if (relevance)
-            several<true>(row, rows, relevance, out);
-        else
-            several<false>(row, rows, nullptr, out);
+    // Of several rows, at most largest_block, to all codevectors: the same bits as one by one; out[m]
+    // holds those of a row.
+    void divergences(const Row* row, int rows, const double* relevance, double* const* out) const {
+        for (int t = 0; t < count; ++t)
+            relevance ? several<true>(t, row, rows, relevance, out)
+                      : several<false>(t, row, rows, nullptr, out);
     }
     template <bool Weighted>
-    void several(const Row* row, std::int64_t rows, const double* relevance,
+    void several(int t, const Row* row, int rows, const double* relevance,
                  double* const* out) const {
-        for (int t = 0; t < count; t += 2) {
-            const bool two = t + 1 < count;
-            std::int64_t m = 0;
-            for (; m + 4 <= rows; m += 4)
-                two ? some<Weighted, 4, 2>(t, row + m, relevance, out + m)
-                    : some<Weighted, 4, 1>(t, row + m, relevance, out + m);
-            for (; m < rows; ++m)
-                two ? some<Weighted, 1, 2>(t, row + m, relevance, out + m)
-                    : some<Weighted, 1, 1>(t, row + m, relevance, out + m);
-        }
-    }
-    template <bool Weighted, int R, int T>
-    void some(int t, const Row* row, const double* relevance, double* const* out) const {
         const std::size_t k = offset(t);
-        double* here[R];
-        for (int m = 0; m < R; ++m) here[m] = out[m] + static_cast<std::size_t>(t) * W;
-        tile_divergences<Divergence, Weighted, R, T>(row, d, &mu[k], first_function(k),
-                                                     second_function(k), offset(1), relevance,
-                                                     here);
+        tile_divergences<Divergence, Weighted>(
+            row, rows, d, &mu[k], first_function(k), second_function(k), relevance,
+            [&](int m, Vec value) { value.store(out[m] + static_cast<std::size_t>(t) * W); });
     }
     // The part of one feature.
     Vec term(int t, int j, const Row& row) const {

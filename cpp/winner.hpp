@@ -262,7 +262,7 @@ private:
         double* mu = &tiles.mu[tiles.offset(t)];
         if (attracts) {
             // The other lanes are moved by nothing: mu + 0 (x - mu) is mu to the last bit.
-            double share[W] = {0, 0, 0, 0};
+            double share[W] = {};
             share[lane] = c;
             const Vec shares = Vec::load(share);
             for (int j = 0; j < d; ++j) {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import ModuleType
+
 import numpy as np
 
 from annealed.divergences import BregmanDivergence, Mahalanobis, get_divergence
@@ -13,6 +16,17 @@ COMPILED = ["squared_euclidean", "i_divergence", "kullback_leibler", "itakura_sa
 BURG = BregmanDivergence(
     phi=lambda x: -np.log(x).sum(axis=1), gradient=lambda x: -1 / x, domain=(0, np.inf), name="burg"
 )
+
+
+def runnable_cores() -> list[ModuleType]:
+    """The builds of the core that this machine can run, the plainest first."""
+    baseline = import_module("annealed.kernels._core_baseline")
+    cores = [baseline]
+    if baseline.cpu_has_avx2():
+        cores.append(import_module("annealed.kernels._core_avx2"))
+    if baseline.cpu_has_avx512():
+        cores.append(import_module("annealed.kernels._core_avx512"))
+    return cores
 
 
 def rows_for(name, rng, n, d):

@@ -199,7 +199,8 @@ void define_level(nb::module_& m, const std::string& name) {
                  values("spread", level.sums.spread);
                  const auto waiting = [&](const char* key, std::size_t each, Doubles& into) {
                      const Vector array = nb::cast<Vector>(state[key]);
-                     require(array.shape(0) % each == 0 && array.shape(0) / each < Level::block,
+                     const auto most = static_cast<std::size_t>(level.block);
+                     require(array.shape(0) % each == 0 && array.shape(0) / each < most,
                              "saved level has too many pending samples");
                      into.assign(array.data(), array.data() + array.shape(0));
                  };

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_cases import COMPILED, KERNELS, divergence_for, rows_for
+from kernel_cases import COMPILED, KERNELS, divergence_for, rows_for, runnable_cores
 from thoroughness import examples
 
 from annealed.divergences import get_divergence
@@ -148,28 +148,23 @@ def test_data_far_from_the_origin_keeps_its_digits():
     np.testing.assert_allclose(results[0], results[1], atol=2e-8)
 
 
-def test_baseline_and_avx2_builds_agree():
-    from annealed.kernels import _core_baseline
-
-    if not _core_baseline.cpu_has_avx2():
-        pytest.skip("this machine has no AVX2, so only the baseline build can run")
-    from annealed.kernels import _core_avx2
-
-    assert not _core_baseline.uses_avx2
-    assert _core_avx2.uses_avx2
+def test_builds_for_different_instructions_agree():
+    cores = runnable_cores()
+    assert len({core.instructions for core in cores}) == len(cores)
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(300, 5))
     mu, low, high = X[:7].copy(), np.full(5, 1e-6), np.full(5, np.inf)
     for name in ("SquaredEuclidean", "IDivergence", "ItakuraSaito"):
         states = []
-        for core in (_core_baseline, _core_avx2):
+        for core in cores:
             run = getattr(core, f"{name}Level")(
                 mu, np.full(7, 1 / 7), np.ones((7, 5)), np.zeros(7), level_settings(0.5, 7), low,
                 high, None,
             )  # fmt: skip
             core.learn([run], X, None, None, None, 0, 300)
             states.append(run.state())
-        np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=1e-9)
+        for state in states[1:]:
+            np.testing.assert_allclose(state["mu"], states[0]["mu"], rtol=1e-9)
 
 
 def test_the_look_ahead_kernel_follows_the_printed_rule():

@@ -295,12 +295,12 @@ def _neighbours(distances: Array) -> tuple[Integers, Integers]:
 
 
 def cuts(
-    points: Array, weights: Array, narrowest: float, samples: float, at_least: int = 1
+    points: Array, weights: Array, narrowest: float, samples: float, least: float = 0.0
 ) -> list[Cut]:
     """Divide codevectors at the clearest border, again and again.
 
-    As long as a border is supported, and on to ``at_least`` clusters; the first border that is not
-    is the last. The k-th entry has k + 2 clusters.
+    As long as borders have more support than ``least``; the first that has not is the last. The
+    k-th entry has k + 2 clusters.
     """
     clusters = np.zeros(len(points), dtype=np.int64)
     queue: list[tuple[float, int, Integers, _Border]] = []
@@ -319,7 +319,7 @@ def cuts(
         support, _, members, border = heapq.heappop(queue)
         clusters = _divided(clusters, weights, members, border.lower, len(found) + 1)
         found.append(Cut(-support, clusters))
-        if support >= 0 and len(found) >= at_least:
+        if -support <= least:
             break
         consider(members[~border.lower], members[border.lower])
     return found
@@ -430,11 +430,11 @@ def narrowest_for(level: Level, samples: float) -> float:
 
 
 def cuts_of(
-    level: Level, divergence: BregmanDivergence, mean: Array, samples: float, at_least: int = 1
+    level: Level, divergence: BregmanDivergence, mean: Array, samples: float, least: float = 0.0
 ) -> list[Cut]:
     """Divide the codevectors of a level; ``samples`` is how many it was learnt from."""
     points = straightened(divergence, level.codevectors, mean)
-    return cuts(points, level.weights, narrowest_for(level, samples), samples, at_least)
+    return cuts(points, level.weights, narrowest_for(level, samples), samples, least)
 
 
 def support_between(

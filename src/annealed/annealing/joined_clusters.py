@@ -205,10 +205,10 @@ def read_clusters(
     """
     path = as_far_as_placed(path, rows)
     level, samples = path[-1], learnt_from(path, rows)
-    found = cuts_of(level, divergence, mean, samples, wanted or 1)
+    found = cuts_of(level, divergence, mean, samples, 0.0 if wanted is None else LIKELY)
     plausible = PlausibleNumbers.by_borders(found) if found else None
     seen = next((k for k, cut in enumerate(found) if cut.support <= 0), len(found)) + 1
-    likely = next((k for k, cut in enumerate(found) if cut.support < LIKELY), len(found)) + 1
+    likely = next((k for k, cut in enumerate(found) if cut.support <= LIKELY), len(found)) + 1
     K = wanted or seen
     # A number that is given asks for borders that are not sure, if they are not refuted. Where even
     # those make less than half of the clusters, borders are not what they are to be told by.

@@ -59,8 +59,7 @@ def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
     if rung >= annealer.last_rung and _still_to_grow(annealer, level):
         annealer.last_rung = rung + 1
     allowed = _allowed(annealer, unstable, others + K)
-    full = schedule.wanted is not None and K >= schedule.room
-    full = full or _finer_than_known(annealer, state, level)
+    full = _is_full(annealer, K, len(unstable)) or _finer_than_known(annealer, state, level)
     if rung >= annealer.last_rung or full or len(allowed) < min(len(unstable), 1):
         _end_here(annealer, state, level, unstable)
     else:
@@ -146,6 +145,19 @@ def _too_fine_to_join(annealer: Annealer, state: ClassAnnealer, level: ClassLeve
 
 
 # -- on the way to a given K --------------------------------------------------------------------
+
+
+def _is_full(annealer: Annealer, K: int, unstable: int) -> bool:
+    """Whether K codevectors are as many as there may be on the way to a given number.
+
+    Where that is no more than twice as many, those that would split next are as good as there.
+    """
+    schedule = annealer.schedule
+    if schedule.wanted is None:
+        return False
+    if schedule.K_max <= GROWN_PAST * schedule.wanted:
+        return K + unstable >= GROWN_PAST * schedule.wanted
+    return K >= schedule.room
 
 
 def _still_to_grow(annealer: Annealer, level: ClassLevel) -> bool:

@@ -40,9 +40,11 @@ from annealed.threads import n_threads
 
 def _fastest_core() -> ModuleType:
     baseline = importlib.import_module("annealed.kernels._core_baseline")
-    if not baseline.cpu_has_avx2():
-        return baseline
-    return importlib.import_module("annealed.kernels._core_avx2")
+    if baseline.cpu_has_avx512():
+        return importlib.import_module("annealed.kernels._core_avx512")
+    if baseline.cpu_has_avx2():
+        return importlib.import_module("annealed.kernels._core_avx2")
+    return baseline
 
 
 core = _fastest_core()
