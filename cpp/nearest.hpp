@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "online.hpp"
+#include "stream.hpp"
 
 namespace annealed {
 
@@ -29,7 +30,7 @@ struct NearestSettings {
 };
 
 template <class Divergence>
-class Nearest {
+class Nearest final : public Runner {
 public:
     NearestSettings settings;
     int K, d, classes;  // room for codevectors
@@ -58,11 +59,14 @@ public:
     // T, and how much the newest counts more than one a sample older
     double temperature() const { return unit() * std::exp(-sharpness); }
     double recency() const { return std::exp(log_recency); }
+    int features() const override { return d; }
+    int n_classes() const override { return classes; }
     double age(int i) const { return static_cast<double>(seen) - born[i]; }
 
     void know_classes(int n) {
         if (n <= classes) return;
         classes = n;
+        known_ = false;
         count_.resize(static_cast<std::size_t>(n));
         if (!settings.means) return;
         Doubles rows(static_cast<std::size_t>(n) * d);
@@ -87,7 +91,7 @@ public:
     }
 
     // p(c|x); what was measured is kept for when the sample itself comes.
-    void answer(const RowPointer& pointer, double* posterior) {
+    void answer(const RowPointer& pointer, double* posterior) override {
         const Row row = read_row(reader_, pointer);
         weigh(row);
         share(posterior);
@@ -109,8 +113,10 @@ public:
         take(row, y, w);
     }
 
-    // Take a sample in without looking how well it is told.
-    void keep(const RowPointer& pointer, int y, double w) { take(read_row(reader_, pointer), y, w); }
+    void test(const RowPointer& pointer, int y, double w, double* posterior) override {
+        step(pointer, y, w, posterior);
+    }
+    void keep(const RowPointer& pointer, int y, double w) override { take(read_row(reader_, pointer), y, w); }
 
     // Let go of all samples but the latest few; a class that none of them is of keeps its own.
     void forget(std::int64_t kept) {
@@ -129,7 +135,9 @@ private:
     std::vector<std::int64_t> count_;  // samples of every class
     Doubles start_, low_, high_, matrix_;
     RowReader<Divergence> reader_;
-    Doubles lambda_, asked_, divergence_, e_, g_;
+    Doubles lambda_, asked_, divergence_, e_;
+    Doubles by_class_;  // sums of e_ by class and lane
+    Doubles terms_;     // [feature][lane]: sum of g_i d_ij of one sample
     double total_ = 0, lowest_ = 0, highest_ = 0;
     bool known_ = false, weighted_ = false;  // whether all is measured for `asked_`
     static constexpr double least_blame = 1e-6, first_decay = 0.9, second_decay = 0.99;
@@ -151,7 +159,8 @@ private:
     }
     void resize() {
         recount();
-        divergence_.assign(padded(), 0.0), e_.assign(padded(), 0.0), g_.assign(padded(), 0.0);
+        divergence_.assign(padded(), 0.0), e_.assign(padded(), 0.0);
+        terms_.assign(static_cast<std::size_t>(d) * W, 0.0);
         known_ = false;
     }
     double unit() const { return std::max(std::max(nearest, least_unit * apart), 1e-300); }
@@ -196,46 +205,48 @@ private:
             total = total + e;
         }
         total_ = sum(total);
-    }
-
-    void share(double* posterior) const {
-        std::fill(posterior, posterior + classes, total_ > 0 ? 0.0 : 1.0 / classes);
-        if (!(total_ > 0)) return;
+        // A sum for each lane: four short chains of additions instead of one long one.
+        by_class_.assign(static_cast<std::size_t>(classes) * W, 0.0);
         for (std::size_t k = 0; k < e_.size(); k += W) {
             if (!any_above(Vec::load(&e_[k]), 0.0)) continue;
-            for (std::size_t i = k; i < k + W; ++i)
-                if (e_[i] > 0) posterior[static_cast<int>(owner[i])] += e_[i];
+            for (std::size_t lane = 0; lane < W; ++lane)
+                if (owner[k + lane] >= 0)
+                    by_class_[static_cast<std::size_t>(owner[k + lane]) * W + lane] += e_[k + lane];
         }
+    }
+    double of_class(int c) const { return sum(Vec::load(&by_class_[static_cast<std::size_t>(c) * W])); }
+
+    void share(double* posterior) const {
         // Summed in another order, a sure class might come to 1 + 2e-16.
-        for (int c = 0; c < classes; ++c) posterior[c] = std::min(posterior[c] / total_, 1.0);
+        for (int c = 0; c < classes; ++c)
+            posterior[c] = total_ > 0 ? std::min(of_class(c) / total_, 1.0) : 1.0 / classes;
     }
 
     void blame(const Row& row, int y, double w) {
-        double own = 0;
-        for (std::size_t i = 0; i < e_.size(); ++i)
-            if (owner[i] == y) own += e_[i];
+        const double own = of_class(y);
         // Deep in another class, or the first of its own: nothing to be learnt of distances.
         if (!(own > 1e-12 * total_)) return;
         const double beta = 1 / temperature(), r = recency(), now = static_cast<double>(seen);
+        const Vec mine = Vec::all(y), of_own = Vec::all(own), of_all = Vec::all(total_);
         Vec by_beta = Vec::all(0.0), by_age = by_beta;
+        std::fill(terms_.begin(), terms_.end(), 0.0);
         for (int t = 0; t < tiles.count; ++t) {
             const std::size_t k = static_cast<std::size_t>(t) * W;
             const Vec e = Vec::load(&e_[k]);
             if (!any_above(e, 0.0)) continue;
-            double each[W];
-            for (int lane = 0; lane < W; ++lane) {
-                const double part = e_[k + lane];
-                const double g = (owner[k + lane] == y ? part / own : 0.0) - part / total_;
-                each[lane] = std::fabs(g) > least_blame ? w * g : 0.0;
-            }
-            const Vec g = Vec::load(each), size = max(g, Vec::all(0.0) - g);
-            if (!any_above(size, 0.0)) continue;
+            const Vec all = zero_unless_equal(e / of_own, Vec::load(&owner[k]), mine) - e / of_all;
+            const Vec size = max(all, Vec::all(0.0) - all);
+            if (!any_above(size, least_blame)) continue;
+            const Vec g = zero_unless_above(all * Vec::all(w), size, Vec::all(least_blame));
             by_beta = fmadd(g, Vec::load(&divergence_[k]), by_beta);
             by_age = fmadd(g, Vec::all(now) - Vec::load(&born[k]), by_age);
             if (settings.relevances)
                 for (int j = 0; j < d; ++j)
-                    gradient[j + 2] -= beta * lambda_[j] * sum(g * tiles.term(t, j, row));
+                    fmadd(g, tiles.term(t, j, row), Vec::load(&terms_[j * W])).store(&terms_[j * W]);
         }
+        if (settings.relevances)
+            for (int j = 0; j < d; ++j)
+                gradient[j + 2] -= beta * lambda_[j] * sum(Vec::load(&terms_[j * W]));
         gradient[0] -= beta * sum(by_beta);
         if (!settings.means) gradient[1] -= r * sum(by_age);
     }

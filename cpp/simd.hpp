@@ -51,6 +51,10 @@ inline int equal_lanes(Vec a, double b) {
 inline Vec zero_unless_above(Vec value, Vec a, Vec b) {
     return {_mm256_and_pd(value.v, _mm256_cmp_pd(a.v, b.v, _CMP_GT_OQ))};
 }
+// a where b equals c, otherwise 0
+inline Vec zero_unless_equal(Vec value, Vec b, Vec c) {
+    return {_mm256_and_pd(value.v, _mm256_cmp_pd(b.v, c.v, _CMP_EQ_OQ))};
+}
 // 2^n for whole n in [-1022, 1023]
 inline Vec power_of_two(Vec n) {
     const __m256d magic = _mm256_set1_pd(6755399441055744.0);  // 1.5 * 2^52
@@ -109,6 +113,11 @@ inline int equal_lanes(Vec a, double b) {
 inline Vec zero_unless_above(Vec value, Vec a, Vec b) {
     Vec r;
     ANNEALED_LANES(a.v[k] > b.v[k] ? value.v[k] : 0.0);
+    return r;
+}
+inline Vec zero_unless_equal(Vec value, Vec b, Vec c) {
+    Vec r;
+    ANNEALED_LANES(b.v[k] == c.v[k] ? value.v[k] : 0.0);
     return r;
 }
 inline Vec power_of_two(Vec n) {

@@ -32,6 +32,7 @@ NB_MODULE(ANNEALED_MODULE, m) {
     m.def("cpu_has_avx2", &cpu_has_avx2, "Whether this machine can run the AVX2 build.");
     m.attr("uses_avx2") = bool(ANNEALED_AVX2);
     define_one_sample(m);
+    define_stream(m);
     define_levels(m);
     define_soft_lvq(m);
     define_nearest(m);

@@ -10,6 +10,7 @@
 namespace annealed {
 
 void define_one_sample(nanobind::module_& m);
+void define_stream(nanobind::module_& m);
 void define_levels(nanobind::module_& m);
 void define_soft_lvq(nanobind::module_& m);
 void define_nearest(nanobind::module_& m);

@@ -3,63 +3,10 @@
 
 #include <string>
 
-#include "../associate.hpp"
+#include "arrays.hpp"
 #include "module.hpp"
-#include "one_sample.hpp"
 
 namespace annealed {
-
-template <class Divergence>
-bool feed_soft(SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format, int y,
-               double w) {
-    require(y >= 0 && y < model.classes(), "a sample is of a class that does not exist");
-    const double* sample = read_sample(x, format, model.d);
-    if (!sample || !is_weight(w)) return false;
-    const FlushDenormals flush;
-    model.step({sample, 1, false}, y, w, nullptr);
-    return true;
-}
-
-template <class Divergence>
-int test_soft(SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format, int y, double w,
-              std::optional<Answer> into) {
-    require(y >= 0 && y < model.classes(), "a sample is of a class that does not exist");
-    const double* sample = read_sample(x, format, model.d);
-    if (!sample || !is_weight(w)) return -1;
-    const FlushDenormals flush;
-    static thread_local Doubles posterior;
-    posterior.resize(static_cast<std::size_t>(model.classes()));
-    model.step({sample, 1, false}, y, w, posterior.data(), true);
-    return told_wrong(posterior, y, into);
-}
-
-// p(c|x) of the averaged iterates, as `associate` gives it.
-template <class Divergence>
-nb::object soft_answer(const SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format,
-                       const Integers& group) {
-    const double* sample = read_sample(x, format, model.d);
-    if (!sample || group.shape(0) != static_cast<std::size_t>(model.K)) return nb::none();
-    for (std::size_t i = 0; i < group.shape(0); ++i)
-        require(group.data()[i] >= 0 && group.data()[i] < model.classes(),
-                "a codevector is of a class that does not exist");
-    const auto K = static_cast<std::size_t>(model.K), d = static_cast<std::size_t>(model.d);
-    static thread_local Doubles mu, sharpness, relevance;
-    mu.resize(K * d), sharpness.resize(K), relevance.resize(d);
-    from_tiles(model.by_mu.mean, model.K, model.d, mu.data());
-    for (std::size_t i = 0; i < K; ++i) sharpness[i] = std::exp(model.by_sharpness.mean[i]);
-    for (std::size_t j = 0; j < d; ++j) relevance[j] = std::exp(model.by_relevance.mean[j]);
-    const Codebook book{mu.data(),        model.by_bias.mean.data(),
-                        model.K,          model.d,
-                        model.settings.T, model.matrix(),
-                        sharpness.data(), model.settings.relevances ? relevance.data() : nullptr};
-    double *posterior, log_total, distortion;
-    auto array = new_array<double>({static_cast<std::size_t>(model.classes())}, posterior);
-    const Samples samples{reinterpret_cast<const char*>(sample), model.d, 1, false,
-                          nullptr, nullptr, nullptr, nullptr};
-    associate<Divergence>(book, samples, 1, group.data(), model.classes(), posterior, &log_total,
-                          &distortion);
-    return nb::cast(array);
-}
 
 // All arrays of a fine-tuning, by name; those of codevectors are padded to whole tiles.
 template <class Model, class Visit>
@@ -84,7 +31,7 @@ void visit(Model& model, Visit each) {
 template <class Divergence>
 void define_one_soft_lvq(nb::module_& m, const std::string& name) {
     using Model = SoftLVQ<Divergence>;
-    nb::class_<Model>(m, name.c_str())
+    nb::class_<Model, Runner>(m, name.c_str())
         .def("__init__",
              [](Model* self, Matrix mu, Vector bias, Vector sharpness, Vector relevance,
                 Integers first_of, Vector unit, nb::dict s, Vector low, Vector high,
@@ -117,13 +64,6 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
              "mu"_a, "bias"_a, "sharpness"_a, "relevance"_a, "first_of"_a, "unit"_a, "settings"_a,
              "low"_a, "high"_a, "matrix"_a.none())
         .def_ro("updates", &Model::updates)
-        .def("feed", &feed_soft<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a,
-             "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
-        .def("test", &test_soft<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a, "into"_a.none(),
-             "Learn one sample; 1 if the average told it wrong before, 0 if not, -1 where it is out "
-             "of the ordinary and nothing was learnt. The answer goes into an array.")
-        .def("answer", &soft_answer<Divergence>, "x"_a, "format"_a, "group"_a,
-             "p(c|x) of one sample; None where it is out of the ordinary.")
         .def("learn",
              [](Model& self, Anything X, std::optional<Integers> order, Classes classes,
                 std::optional<Vector> weights, std::int64_t begin, std::int64_t end, bool answer,
@@ -132,7 +72,7 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
                      rows_to_learn(X, self.d, order, classes, weights, begin, end);
                  double* posterior = nullptr;
                  auto answers = new_array<double>({static_cast<std::size_t>(answer ? end - begin : 0),
-                                                   static_cast<std::size_t>(self.classes())},
+                                                   static_cast<std::size_t>(self.n_classes())},
                                                   posterior);
                  nb::gil_scoped_release unlocked;
                  learn_soft(self, samples, begin, end, answer ? posterior : nullptr, averaged);

@@ -241,19 +241,19 @@ class Watch:
 
     def observe(self, samples: int, losses: Iterable[float] | NDArray[Any]) -> None:
         """Samples that count, at most as many as are left of the block, and their losses."""
-        self.left -= samples
-        for loss in np.asarray(losses, dtype=float).tolist():
-            self._note(loss)
+        heard = np.asarray(losses, dtype=float).tolist()
+        self.left -= samples - len(heard)
+        for loss in heard:
+            self.hear(loss)
 
     def hear(self, loss: float) -> None:
         """One sample that counts, and its loss."""
         self.left -= 1
-        self._note(loss)
-
-    def _note(self, loss: float) -> None:
         self.total += loss
-        self.detector.update(loss)
-        self.heard = self.heard or bool(self.detector.drift_detected)
+        detector = self.detector
+        detector.update(loss)
+        if detector.drift_detected:
+            self.heard = True
 
     @property
     def since_change(self) -> int:

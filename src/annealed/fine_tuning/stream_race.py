@@ -409,6 +409,27 @@ class StreamTuner:
         return list(self.tunings)
 
     @property
+    def tested(self) -> list[Runner]:
+        """Who is tested on a sample before learning it."""
+        return self.speakers if self.race is None else self.contestants
+
+    @property
+    def tested_shares(self) -> Array:
+        """How much each of those has in the answer."""
+        if self.race is None:
+            return self.shares if self.tunings else np.ones(len(self.speakers))
+        shares = np.zeros(len(self.contestants))
+        if self.race.leader is not None:
+            shares[self.race.leader] = 1.0
+        return shares
+
+    @property
+    def left(self) -> int:
+        """Samples until something has to be decided."""
+        left = self.due - self.since
+        return left if self.race is None else min(left, self.race.left)
+
+    @property
     def tells_losses(self) -> bool:
         """Whether learning a sample tells how the one that answers did on it."""
         return bool(self.speakers)
@@ -627,9 +648,7 @@ class StreamTuner:
 
     def next_decision(self, weights: Array | None, begin: int, end: int) -> int:
         """How far rows can be learnt before something has to be decided."""
-        left = self.due - self.since
-        if self.race is not None:
-            left = min(left, self.race.left)
+        left = self.left
         return end if left <= 0 else reach(weights, begin, end, left)
 
     def _meet(self, annealer: Annealer, X: NDArray[Any], counted: NDArray[np.bool_]) -> None:
