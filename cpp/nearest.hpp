@@ -233,7 +233,7 @@ private:
         for (int t = 0; t < tiles.count; ++t) {
             const std::size_t k = static_cast<std::size_t>(t) * W;
             const Vec e = Vec::load(&e_[k]);
-            if (!any_above(e, 0.0)) continue;
+            if (!any_above(e, least_blame * own)) continue;  // |g_i| is at most e_i/own
             const Vec all = zero_unless_equal(e / of_own, Vec::load(&owner[k]), mine) - e / of_all;
             const Vec size = max(all, Vec::all(0.0) - all);
             if (!any_above(size, least_blame)) continue;

@@ -442,7 +442,8 @@ class ClassAnnealer(RunOwner):
             distance = self.kernel.divergences(book.mu, book.mu)
             distance = np.minimum(distance, distance.T)
             if schedule.looks_along_axes:
-                chance = np.nan_to_num(book.distortion) / np.maximum(samples * book.rho, 1.0)
+                known = codebook.zero_for_nan(book.distortion)
+                chance = known / np.maximum(samples * book.rho, 1.0)
                 distance = distance - chance[:, None] - chance
             np.fill_diagonal(distance, np.inf)
             if distance.min() >= max(threshold, stranger):
@@ -475,6 +476,8 @@ class ClassAnnealer(RunOwner):
         if T >= self.entered_at:  # above trace(H C) nothing is unstable
             return np.empty(0, dtype=np.int64)
         found = np.flatnonzero(self.unstable_below(book, errors) > bound)
+        if len(found) < 2:
+            return found
         return found[np.argsort(-self.unstable_below(book, 0.0)[found], kind="stable")]
 
     def unstable_below(self, book: Codebook, errors: float = 1.0) -> Array:
@@ -485,7 +488,7 @@ class ClassAnnealer(RunOwner):
         second order 2 E d(x, mu)/d.
         """
         along = book.critical - errors * book.error
-        least = np.nan_to_num(2 * book.distortion / self._dimensions)
+        least = codebook.zero_for_nan(2 * book.distortion / self._dimensions)
         return np.where(book.error < 0.5 * book.critical, along, least)
 
     def divided(self, book: Codebook, chosen: NDArray[np.int64], rung: int, T: float) -> Codebook:

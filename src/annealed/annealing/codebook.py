@@ -6,7 +6,10 @@ codevectors of different classes never meet (see docs/notation.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +66,18 @@ class Codebook:
 
     def take(self, index: NDArray[np.int64]) -> Codebook:
         """The codevectors at these places."""
-        return Codebook(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+        return Codebook(*[values[index] for values in _parts(self)])
+
+
+# All of a codebook, in order.
+_parts: Callable[[Codebook], tuple[NDArray[Any], ...]] = attrgetter(
+    *(part.name for part in fields(Codebook))
+)
+
+
+def zero_for_nan(values: Array) -> Array:
+    """What is not known yet as 0."""
+    return np.where(np.isnan(values), 0.0, values)
 
 
 def single(
@@ -224,7 +238,7 @@ def split(
     parents = book.take(chosen)
     Ha = divergence.hessian_product(parents.mu, parents.axis)
     norm = (parents.axis * Ha).sum(axis=1)
-    gap = np.maximum(np.nan_to_num(parents.critical) - T, 1e-3 * T)
+    gap = np.maximum(zero_for_nan(parents.critical) - T, 1e-3 * T)
     step = np.sqrt(gap / norm)[:, None] * parents.axis
     children = side_by_side(parents, _inside(parents.mu, step, low, high))
     none = np.zeros(len(children))
@@ -294,9 +308,4 @@ def _inside(mu: Array, step: Array, low: Array, high: Array) -> Array:
 
 
 def _concatenate(first: Codebook, second: Codebook) -> Codebook:
-    return Codebook(
-        *(
-            np.concatenate([getattr(first, name), getattr(second, name)])
-            for name in first.__dataclass_fields__
-        )
-    )
+    return Codebook(*map(np.concatenate, zip(_parts(first), _parts(second), strict=True)))

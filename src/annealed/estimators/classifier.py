@@ -29,8 +29,9 @@ from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
 from annealed.fine_tuning.methods import TUNINGS, WinnerTuning
 from annealed.fine_tuning.model import as_annealed, calibrated
 from annealed.fine_tuning.nearest import Nearest
+from annealed.fine_tuning.race import Contestant
 from annealed.fine_tuning.scoring import Candidate, Score
-from annealed.fine_tuning.stream_race import NEVER, Runner
+from annealed.fine_tuning.stream_tuner import NEVER
 from annealed.fine_tuning.units import GIVEN, choose_units
 from annealed.fine_tuning.vote import Vote, Voter
 from annealed.kernels import kernel_for
@@ -44,6 +45,16 @@ Labels = NDArray[Any]
 
 def _names_a_scorer(value: Any) -> bool:
     return isinstance(value, str) and value in get_scorer_names()
+
+
+def joined_labels(*labels: Labels) -> Labels:
+    """All different labels, sorted; ValueError if there are numbers and texts, or no labels.
+
+    As `unique_labels` of scikit-learn, which takes a millisecond or two.
+    """
+    if len({each.dtype.kind for each in labels}) == 1 and labels[0].dtype.kind in "iuU":
+        return np.unique(np.concatenate(labels))
+    return np.asarray(unique_labels(*labels))
 
 
 class GivenPosteriors(ClassifierMixin, BaseEstimator):
@@ -426,7 +437,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         sample_format = kernel.sample_format(self._sample_keys())
         if sample_format is None or self._learner.units is not None:
             return long_way
-        tested: list[Runner] = []
+        tested: list[Contestant] = []
         shares, factor, race, left = np.empty(0), np.empty(0), None, NEVER
         kept: list[Nearest] = []
         if tuner is not None:
@@ -509,8 +520,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     ) -> None:
         assert labels is not None
         divergence, schedule = self._parameters()
-        expected = unique_labels(labels, *([] if classes is None else [np.asarray(classes)]))
-        all_classes = expected if first else unique_labels(self.classes_, expected)
+        expected = [labels] if classes is None else [labels, np.asarray(classes)]
+        all_classes = joined_labels(*expected, *([] if first else [self.classes_]))
         self._check_classes(schedule, all_classes)
         self.classes_ = all_classes
         settings = self._settings()

@@ -13,7 +13,8 @@ from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Watch
 from annealed.estimators.codevectors import names_of
-from annealed.fine_tuning.stream_race import Race, StreamTuner
+from annealed.fine_tuning.race import Race
+from annealed.fine_tuning.stream_tuner import StreamTuner
 from annealed.kernels.protocol import WRONG, StreamRun
 
 # One sample: a dict of features, or their numbers.
