@@ -521,16 +521,23 @@ class ClassAnnealer(RunOwner):
         if rung in self.levels:
             return self.levels[rung]
         if self.rung is None:
-            mean, unit, samples = self.read()["mean"], self.unit(), int(self.run.count)
-            mean = np.clip(mean, *self.divergence.bounds(mean))
+            unit, samples = self.unit(), int(self.run.count)
         else:
-            mean, unit, samples = self.mean, self.entered_at, self.warm_up
-        return ClassLevel(codebook.single(mean, np.zeros(self.d)), samples, 0.5 * unit, 0.0)
+            unit, samples = self.entered_at, self.warm_up
+        return ClassLevel(self._one_codevector(), samples, 0.5 * unit, 0.0)
+
+    def _one_codevector(self) -> Codebook:
+        """The class before its first level."""
+        mean = self.moments()[0]
+        if self.rung is None:
+            mean = np.clip(mean, *self.divergence.bounds(mean))
+        return codebook.single(mean, np.zeros(self.d))
 
     def current(self) -> Codebook:
         """The codebook as it tracks after the last level, before that of the newest level."""
         if not self.tracking:
-            return self.at(self.newest()).book
+            newest = self.newest()
+            return self.levels[newest].book if newest in self.levels else self._one_codevector()
         assert self.book is not None
         state = self.read()
         rho = state["r"] * state["g"]

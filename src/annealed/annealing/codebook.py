@@ -92,14 +92,21 @@ def single(
     axes = np.array([axis, axis if resting_axis is None else resting_axis])
     length = np.sqrt((axes**2).sum(axis=1, keepdims=True))
     axes = np.where(length > 0, axes / np.where(length > 0, length, 1.0), 1 / np.sqrt(len(mu)))
-    book = bare(mu[None, :], np.ones(1), np.zeros(1, dtype=np.int64))
-    return replace(
-        book,
+    unknown, nowhere = np.full(1, np.nan), np.zeros((1, len(mu)))
+    return Codebook(
+        mu=mu[None, :],
+        rho=np.ones(1),
         axis=axes[:1],
         memory=np.full(1, memory),
+        before=nowhere,
+        critical=unknown,
+        error=unknown,
+        mass=np.zeros(1),
         distortion=np.full(1, distortion),
+        node=np.zeros(1, dtype=np.int64),
         resting_axis=axes[1:],
         resting_memory=np.full(1, resting_memory),
+        resting_before=nowhere,
     )
 
 
