@@ -39,4 +39,5 @@ NB_MODULE(ANNEALED_MODULE, m) {
     define_winners(m);
     define_reading(m);
     define_running(m);
+    define_record(m);
 }

@@ -17,6 +17,7 @@ void define_nearest(nanobind::module_& m);
 void define_winners(nanobind::module_& m);
 void define_reading(nanobind::module_& m);
 void define_running(nanobind::module_& m);
+void define_record(nanobind::module_& m);
 
 // Every compiled divergence, with its name in classes and in functions.
 template <class Define>

@@ -13,9 +13,9 @@ static bool read_number(PyObject* value, double& number) {
     return false;
 }
 
-// A contiguous array of doubles, by the buffer protocol: an ndarray of nanobind takes longer to make
+// By the buffer protocol: an ndarray of nanobind takes longer to make
 // than most samples take to learn.
-static bool read_array(PyObject* sample, Doubles& values) {
+bool read_array(PyObject* sample, Doubles& values) {
     Py_buffer buffer;
     if (!PyObject_CheckBuffer(sample) ||
         PyObject_GetBuffer(sample, &buffer, PyBUF_ND | PyBUF_FORMAT) != 0)

@@ -15,6 +15,9 @@ struct SampleFormat {
 // The sample's numbers, valid until the next call; null where it is out of the ordinary.
 const double* read_sample(nb::handle x, const SampleFormat& format, int d);
 
+// A contiguous array of as many doubles; false where it is anything else.
+bool read_array(PyObject* sample, Doubles& values);
+
 inline bool is_weight(double w) { return w > 0 && w < infinity; }
 
 }  // namespace annealed

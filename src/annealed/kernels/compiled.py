@@ -27,6 +27,7 @@ from annealed.kernels.protocol import (
     Kernel,
     LevelRun,
     NearestRun,
+    RecordReader,
     Roles,
     Rows,
     Run,
@@ -279,6 +280,10 @@ class CompiledKernel(Kernel):
             X, self._embed(mu), weights, self.divergence.matrix
         )
         return weight, self._back(total), labels, distortion
+
+
+# Reads records of numbers by name, and standardises them as it learns (cpp/bindings/record.cpp).
+record_reader: Callable[..., RecordReader] = core.RecordReader
 
 
 def running_standardise(X: Array, count: Array, mean: Array, m2: Array, fill: Array) -> Array:

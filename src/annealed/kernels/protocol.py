@@ -205,6 +205,25 @@ class StreamRun(Protocol):
         ...
 
 
+class RecordReader(Protocol):
+    """Records of numbers as vectors (cpp/bindings/record.cpp); ``x`` is a dict, list or array.
+
+    None for whatever is out of the ordinary, and nothing learnt.
+    """
+
+    def learn(self, x: Any, /) -> Array | None:
+        """Learn a record; the vector by what is known then."""
+        ...
+
+    def take_back(self) -> None:
+        """Statistics as they were before the record learnt last."""
+        ...
+
+    def transform(self, x: Any, /) -> Array | None:
+        """The vector by what is known."""
+        ...
+
+
 class Kernel(Protocol):
     """An engine for one divergence."""
 
