@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "tiles.hpp"
 
@@ -73,6 +74,10 @@ public:
     virtual ~LevelBase() = default;
     virtual void step(const RowPointer& row, double w, int role) = 0;
     virtual int features() const = 0;
+    // log sum_i rho_i exp(-d(x, mu_i)/T); nan where it cannot say
+    virtual double evidence(const RowPointer&, double) {
+        return std::numeric_limits<double>::quiet_NaN();
+    }
 };
 
 template <class Divergence>

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "online.hpp"
+#include "stream.hpp"
 
 namespace annealed {
 
@@ -29,7 +30,7 @@ struct NearestSettings {
 };
 
 template <class Divergence>
-class Nearest {
+class Nearest final : public Runner {
 public:
     NearestSettings settings;
     int K, d, classes;  // room for codevectors
@@ -58,12 +59,15 @@ public:
     // T, and how much the newest counts more than one a sample older
     double temperature() const { return unit() * std::exp(-sharpness); }
     double recency() const { return std::exp(log_recency); }
+    int features() const override { return d; }
+    int n_classes() const override { return classes; }
     double age(int i) const { return static_cast<double>(seen) - born[i]; }
 
     void know_classes(int n) {
         if (n <= classes) return;
         classes = n;
-        count_.resize(static_cast<std::size_t>(n));
+        known_ = false;
+        recount();
         if (!settings.means) return;
         Doubles rows(static_cast<std::size_t>(n) * d);
         from_tiles(tiles.mu, K, d, rows.data());
@@ -87,7 +91,7 @@ public:
     }
 
     // p(c|x); what was measured is kept for when the sample itself comes.
-    void answer(const RowPointer& pointer, double* posterior) {
+    void answer(const RowPointer& pointer, double* posterior) override {
         const Row row = read_row(reader_, pointer);
         weigh(row);
         share(posterior);
@@ -109,8 +113,10 @@ public:
         take(row, y, w);
     }
 
-    // Take a sample in without looking how well it is told.
-    void keep(const RowPointer& pointer, int y, double w) { take(read_row(reader_, pointer), y, w); }
+    void test(const RowPointer& pointer, int y, double w, double* posterior) override {
+        step(pointer, y, w, posterior);
+    }
+    void keep(const RowPointer& pointer, int y, double w) override { take(read_row(reader_, pointer), y, w); }
 
     // Let go of all samples but the latest few; a class that none of them is of keeps its own.
     void forget(std::int64_t kept) {
@@ -129,7 +135,11 @@ private:
     std::vector<std::int64_t> count_;  // samples of every class
     Doubles start_, low_, high_, matrix_;
     RowReader<Divergence> reader_;
-    Doubles lambda_, asked_, divergence_, e_, g_;
+    Doubles lambda_, asked_, divergence_, e_;
+    std::vector<std::int32_t> slot_;  // of every codevector: its class and lane, in `by_class_`
+    Doubles by_class_;                // sums of e_ by class and lane; last those of no class
+    Doubles g_;                       // of codevectors in tiles that are `blamed_`
+    std::vector<int> blamed_;
     double total_ = 0, lowest_ = 0, highest_ = 0;
     bool known_ = false, weighted_ = false;  // whether all is measured for `asked_`
     static constexpr double least_blame = 1e-6, first_decay = 0.9, second_decay = 0.99;
@@ -146,12 +156,19 @@ private:
     }
     void recount() {
         count_.assign(static_cast<std::size_t>(classes), 0);
-        for (const double c : owner)
-            if (c >= 0) ++count_[static_cast<std::size_t>(c)];
+        slot_.resize(owner.size());
+        for (std::size_t i = 0; i < owner.size(); ++i) {
+            if (owner[i] >= 0) ++count_[static_cast<std::size_t>(owner[i])];
+            note_class(static_cast<int>(i));
+        }
+    }
+    void note_class(int i) {
+        slot_[i] = (owner[i] >= 0 ? static_cast<int>(owner[i]) : classes) * W + i % W;
     }
     void resize() {
         recount();
-        divergence_.assign(padded(), 0.0), e_.assign(padded(), 0.0), g_.assign(padded(), 0.0);
+        divergence_.assign(padded(), 0.0), e_.assign(padded(), 0.0);
+        g_.assign(padded(), 0.0);
         known_ = false;
     }
     double unit() const { return std::max(std::max(nearest, least_unit * apart), 1e-300); }
@@ -190,54 +207,67 @@ private:
         if (top == -infinity) return;
         lowest_ = -largest(near), highest_ = largest(far);
         Vec total = Vec::all(0.0);
-        for (std::size_t k = 0; k < e_.size(); k += W) {
-            const Vec e = exp(Vec::load(&e_[k]) - Vec::all(top));
-            e.store(&e_[k]);
+        by_class_.assign(static_cast<std::size_t>(classes + 1) * W, 0.0);
+        double *each = e_.data(), *by_class = by_class_.data();
+        const std::int32_t* slot = slot_.data();
+        const std::size_t padded = e_.size();
+        for (std::size_t k = 0; k < padded; k += W) {
+            const Vec e = exp(Vec::load(each + k) - Vec::all(top));
+            e.store(each + k);
             total = total + e;
+            // A sum for each lane: four short chains of additions instead of one long one.
+            for (std::size_t i = k; i < k + W; ++i) by_class[slot[i]] += each[i];
         }
         total_ = sum(total);
     }
+    double of_class(int c) const { return sum(Vec::load(&by_class_[static_cast<std::size_t>(c) * W])); }
 
     void share(double* posterior) const {
-        std::fill(posterior, posterior + classes, total_ > 0 ? 0.0 : 1.0 / classes);
-        if (!(total_ > 0)) return;
-        for (std::size_t k = 0; k < e_.size(); k += W) {
-            if (!any_above(Vec::load(&e_[k]), 0.0)) continue;
-            for (std::size_t i = k; i < k + W; ++i)
-                if (e_[i] > 0) posterior[static_cast<int>(owner[i])] += e_[i];
-        }
         // Summed in another order, a sure class might come to 1 + 2e-16.
-        for (int c = 0; c < classes; ++c) posterior[c] = std::min(posterior[c] / total_, 1.0);
+        for (int c = 0; c < classes; ++c)
+            posterior[c] = total_ > 0 ? std::min(of_class(c) / total_, 1.0) : 1.0 / classes;
     }
 
     void blame(const Row& row, int y, double w) {
-        double own = 0;
-        for (std::size_t i = 0; i < e_.size(); ++i)
-            if (owner[i] == y) own += e_[i];
+        const double own = of_class(y);
         // Deep in another class, or the first of its own: nothing to be learnt of distances.
         if (!(own > 1e-12 * total_)) return;
         const double beta = 1 / temperature(), r = recency(), now = static_cast<double>(seen);
+        const Vec mine = Vec::all(y), of_own = Vec::all(1 / own), of_all = Vec::all(1 / total_);
         Vec by_beta = Vec::all(0.0), by_age = by_beta;
+        blamed_.clear();
         for (int t = 0; t < tiles.count; ++t) {
             const std::size_t k = static_cast<std::size_t>(t) * W;
             const Vec e = Vec::load(&e_[k]);
-            if (!any_above(e, 0.0)) continue;
-            double each[W];
-            for (int lane = 0; lane < W; ++lane) {
-                const double part = e_[k + lane];
-                const double g = (owner[k + lane] == y ? part / own : 0.0) - part / total_;
-                each[lane] = std::fabs(g) > least_blame ? w * g : 0.0;
-            }
-            const Vec g = Vec::load(each), size = max(g, Vec::all(0.0) - g);
-            if (!any_above(size, 0.0)) continue;
+            if (!any_above(e, least_blame * own)) continue;  // |g_i| is at most e_i/own
+            const Vec all = zero_unless_equal(e * of_own, Vec::load(&owner[k]), mine) - e * of_all;
+            const Vec size = max(all, Vec::all(0.0) - all);
+            if (!any_above(size, least_blame)) continue;
+            const Vec g = zero_unless_above(all * Vec::all(w), size, Vec::all(least_blame));
             by_beta = fmadd(g, Vec::load(&divergence_[k]), by_beta);
             by_age = fmadd(g, Vec::all(now) - Vec::load(&born[k]), by_age);
-            if (settings.relevances)
-                for (int j = 0; j < d; ++j)
-                    gradient[j + 2] -= beta * lambda_[j] * sum(g * tiles.term(t, j, row));
+            g.store(&g_[k]);
+            blamed_.push_back(t);
+        }
+        if (settings.relevances) {
+            int j = 0;
+            for (; j + 4 <= d; j += 4) blame_features<4>(row, j, beta);
+            for (; j < d; ++j) blame_features<1>(row, j, beta);
         }
         gradient[0] -= beta * sum(by_beta);
         if (!settings.means) gradient[1] -= r * sum(by_age);
+    }
+
+    // log lambda_j of some features: -beta lambda_j sum_i g_i d_ij
+    template <int n>
+    void blame_features(const Row& row, int j, double beta) {
+        Vec total[n];
+        for (Vec& each : total) each = Vec::all(0.0);
+        for (const int t : blamed_) {
+            const Vec g = Vec::load(&g_[static_cast<std::size_t>(t) * W]);
+            for (int k = 0; k < n; ++k) total[k] = fmadd(g, tiles.term(t, j + k, row), total[k]);
+        }
+        for (int k = 0; k < n; ++k) gradient[j + k + 2] -= beta * lambda_[j + k] * sum(total[k]);
     }
 
     void update() {
@@ -289,6 +319,7 @@ private:
         }
         if (!settings.means) ++count_[static_cast<std::size_t>(y)];
         owner[i] = y;
+        note_class(i);
         born[i] = now;
         double* mu = &tiles.mu[tiles.offset(i / W) + static_cast<std::size_t>(i % W)];
         for (int j = 0; j < d; ++j) {

@@ -104,8 +104,8 @@ public:
         for (int i = 0; i < K; ++i) p[i] = r[i] * e_[i] / total;
     }
 
-    // log sum_i rho_i exp(-d(x, mu_i)/T), samples that are pending left out.
-    double evidence(const RowPointer& pointer, double T) {
+    double evidence(const RowPointer& pointer, double T) override {
+        if (!pending_weights.empty()) return std::numeric_limits<double>::quiet_NaN();
         const double nearest = measure(read_row(reader_, pointer));
         double total = 0, weight = 0;
         for (int i = 0; i < K; ++i) {

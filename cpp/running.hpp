@@ -32,4 +32,14 @@ inline void running_standardise(const double* X, std::int64_t rows, std::int64_t
         }
 }
 
+// One row by what is known, and nothing learnt; a missing cell that nothing stands in for is 0.
+inline void standardise(const double* x, std::int64_t d, const double* count, const double* mean,
+                        const double* m2, const double* fill, double* out) {
+    for (std::int64_t j = 0; j < d; ++j) {
+        const double spread = std::sqrt(m2[j] / (count[j] > 1 ? count[j] : 1));
+        const double value = std::isnan(x[j]) ? fill[j] : x[j];
+        out[j] = std::isnan(value) ? 0.0 : (value - mean[j]) / (spread > 0 ? spread : HUGE_VAL);
+    }
+}
+
 }  // namespace annealed

@@ -57,6 +57,10 @@ inline int equal_lanes(Vec a, double b) {
 inline Vec zero_unless_above(Vec value, Vec a, Vec b) {
     return {_mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a.v, b.v, _CMP_GT_OQ), value.v)};
 }
+// a where b equals c, otherwise 0
+inline Vec zero_unless_equal(Vec value, Vec b, Vec c) {
+    return {_mm512_maskz_mov_pd(_mm512_cmp_pd_mask(b.v, c.v, _CMP_EQ_OQ), value.v)};
+}
 // 2^n for whole n in [-1022, 1023]
 inline Vec power_of_two(Vec n) {
     const __m512i whole = _mm512_cvtpd_epi64(n.v);
@@ -101,6 +105,10 @@ inline int equal_lanes(Vec a, double b) {
 // a where a > b, otherwise 0
 inline Vec zero_unless_above(Vec value, Vec a, Vec b) {
     return {_mm256_and_pd(value.v, _mm256_cmp_pd(a.v, b.v, _CMP_GT_OQ))};
+}
+// a where b equals c, otherwise 0
+inline Vec zero_unless_equal(Vec value, Vec b, Vec c) {
+    return {_mm256_and_pd(value.v, _mm256_cmp_pd(b.v, c.v, _CMP_EQ_OQ))};
 }
 // 2^n for whole n in [-1022, 1023]
 inline Vec power_of_two(Vec n) {
@@ -160,6 +168,11 @@ inline int equal_lanes(Vec a, double b) {
 inline Vec zero_unless_above(Vec value, Vec a, Vec b) {
     Vec r;
     ANNEALED_LANES(a.v[k] > b.v[k] ? value.v[k] : 0.0);
+    return r;
+}
+inline Vec zero_unless_equal(Vec value, Vec b, Vec c) {
+    Vec r;
+    ANNEALED_LANES(b.v[k] == c.v[k] ? value.v[k] : 0.0);
     return r;
 }
 inline Vec power_of_two(Vec n) {

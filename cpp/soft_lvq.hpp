@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "online.hpp"
+#include "stream.hpp"
 
 namespace annealed {
 
@@ -38,7 +39,7 @@ struct Ascent {
 };
 
 template <class Divergence>
-class SoftLVQ {
+class SoftLVQ final : public Runner {
 public:
     SoftSettings settings;
     int K, d;
@@ -59,7 +60,7 @@ public:
           unit_(unit, unit + d_), low_(low, low + d_), high_(high, high + d_),
           matrix_(matrix ? Doubles(matrix, matrix + static_cast<std::size_t>(d_) * d_) : Doubles()),
           reader_(d_, matrix ? matrix_.data() : nullptr), divergence_(padded()), e_(padded()),
-          g_(padded()), beta_(padded()), lambda_(d_) {
+          g_(padded()), beta_(padded()), lambda_(d_), asked_(d_), told_(classes) {
         std::copy(bias_, bias_ + K, bias.begin());
         std::copy(sharpness_, sharpness_ + K, sharpness.begin());
         by_bias = Ascent(bias);
@@ -69,12 +70,13 @@ public:
     SoftLVQ(const SoftLVQ&) = delete;
 
     const double* matrix() const { return matrix_.empty() ? nullptr : matrix_.data(); }
-    int classes() const { return static_cast<int>(first_of_.size()) - 1; }
+    int features() const override { return d; }
+    int n_classes() const override { return static_cast<int>(first_of_.size()) - 1; }
     std::size_t padded() const { return static_cast<std::size_t>(tiles_for(K)) * W; }
 
     // What follows from the parameters; called when they have changed.
     void refresh() {
-        average_.known = false;
+        average_.known = told_known_ = false;
         for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
         for (int i = 0; i < K; ++i) beta_[i] = std::exp(sharpness[i]) / settings.T;
         weighted_ = settings.relevances;
@@ -84,14 +86,23 @@ public:
         }
     }
 
+    void answer(const RowPointer& pointer, double* posterior) override {
+        answer_averaged(read_row(reader_, pointer), posterior);
+    }
+    void test(const RowPointer& pointer, int y, double w, double* posterior) override {
+        step(pointer, y, w, posterior, true);
+    }
+    void keep(const RowPointer& pointer, int y, double w) override { step(pointer, y, w, nullptr); }
+
     // Learn a sample of class y; before that, if asked, write p(c|x) of every class to `posterior`,
     // of the newest iterate or of their average.
     void step(const RowPointer& pointer, int y, double w, double* posterior, bool averaged = false) {
         const Row row = read_row(reader_, pointer);
         if (posterior && averaged) answer_averaged(row, posterior);
+        if (settings.rate == 0 && (averaged || !posterior)) return;
         measure(row, tiles, weighted_ ? lambda_.data() : nullptr);
         const double total = weigh(bias, beta_);
-        if (posterior && !averaged) answer(total, posterior);
+        if (posterior && !averaged) share(total, posterior);
         if (settings.rate == 0) return;
         blame(y, w, total);
         accumulate(row);
@@ -110,6 +121,10 @@ private:
         Doubles beta, lambda;
         bool weighted, known;
     };
+    // The last sample the average was asked about, and what it told: who predicts a sample mostly
+    // learns it next.
+    Doubles asked_, told_;
+    bool told_known_ = false;
     Average average_{tiles, Doubles(padded()), Doubles(d), false, false};
     // A codevector that is wrong or right about a sample by less does not hear of it.
     static constexpr double least_blame = 1e-6;
@@ -140,6 +155,15 @@ private:
     }
 
     void answer_averaged(const Row& row, double* posterior) {
+        if (!told_known_ || !std::equal(asked_.begin(), asked_.end(), row.x)) {
+            measure_average(row);
+            std::copy(row.x, row.x + d, asked_.begin());
+            told_known_ = true;
+        }
+        std::copy(told_.begin(), told_.end(), posterior);
+    }
+
+    void measure_average(const Row& row) {
         Average& a = average_;
         if (!a.known) {
             a.tiles.mu = by_mu.mean;
@@ -153,14 +177,14 @@ private:
             a.known = true;
         }
         measure(row, a.tiles, a.weighted ? a.lambda.data() : nullptr);
-        answer(weigh(by_bias.mean, a.beta), posterior);
+        share(weigh(by_bias.mean, a.beta), told_.data());
     }
 
-    void answer(double total, double* posterior) const {
-        for (int c = 0; c < classes(); ++c) {
-            double share = 0;
-            for (std::int64_t i = first_of_[c]; i < first_of_[c + 1]; ++i) share += e_[i];
-            posterior[c] = share / total;
+    void share(double total, double* posterior) const {
+        for (int c = 0; c < n_classes(); ++c) {
+            double part = 0;
+            for (std::int64_t i = first_of_[c]; i < first_of_[c + 1]; ++i) part += e_[i];
+            posterior[c] = part / total;
         }
     }
 
@@ -285,11 +309,11 @@ void learn_soft(SoftLVQ<Divergence>& model, const Samples& samples, std::int64_t
         const std::int64_t row = samples.order ? samples.order[k] : k;
         const double w = samples.weights ? samples.weights[row] : 1.0;
         if (w == 0) continue;
-        if (samples.classes[row] < 0 || samples.classes[row] >= model.classes())
+        if (samples.classes[row] < 0 || samples.classes[row] >= model.n_classes())
             throw std::out_of_range("a row is of a class that does not exist");
         model.step({samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
                     samples.feature_stride, samples.single_precision},
-                   samples.classes[row], w, posterior ? posterior + (k - begin) * model.classes() : nullptr,
+                   samples.classes[row], w, posterior ? posterior + (k - begin) * model.n_classes() : nullptr,
                    averaged);
     }
 }

@@ -23,6 +23,7 @@ using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Classes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Statistic = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class Number>
 using Array = nb::ndarray<nb::numpy, Number>;
 
@@ -105,6 +106,21 @@ inline void copy_in(const nb::dict& state, const char* key, double* into, std::s
     const Vector array = nb::cast<Vector>(state[key]);
     require_length(array, size, otherwise);
     std::copy(array.data(), array.data() + size, into);
+}
+
+// Numbers of K codevectors in tiles, `each` of every one, as a build with so many lanes has saved them.
+inline void tiles_in(const nb::dict& state, const char* key, Doubles& into, int K, int each,
+                     const char* otherwise) {
+    const auto lanes = state.contains("lanes") ? nb::cast<std::size_t>(state["lanes"]) : 4;
+    require(lanes == 4 || lanes == 8, otherwise);
+    if (lanes == static_cast<std::size_t>(W)) return copy_in(state, key, into.data(), into.size(), otherwise);
+    const Vector array = nb::cast<Vector>(state[key]);
+    const auto count = static_cast<std::size_t>(K), per = static_cast<std::size_t>(each);
+    require_length(array, (count + lanes - 1) / lanes * lanes * per, otherwise);
+    for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t j = 0; j < per; ++j)
+            into[(i / W * per + j) * W + i % W] =
+                array.data()[(i / lanes * per + j) * lanes + i % lanes];
 }
 
 // All rows of X, to be read for a codebook of d features.

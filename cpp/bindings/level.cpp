@@ -45,26 +45,6 @@ nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const Samp
     return nb::cast(array);
 }
 
-// log sum_i rho_i exp(-d/T) of one sample for each of several levels.
-template <class Divergence>
-nb::object evidence(const nb::sequence& levels, nb::handle x, const SampleFormat& format,
-                    double T) {
-    const std::size_t count = nb::len(levels);
-    double* out;
-    auto array = new_array<double>({count}, out);
-    const FlushDenormals flush;
-    for (std::size_t c = 0; c < count; ++c) {
-        OnlineLevel<Divergence>* level = nullptr;
-        if (!nb::try_cast<OnlineLevel<Divergence>*>(levels[c], level) || !level ||
-            !level->pending_weights.empty())
-            return nb::none();
-        const double* sample = read_sample(x, format, level->d);
-        if (!sample) return nb::none();
-        out[c] = level->evidence({sample, 1, false}, T);
-    }
-    return nb::cast(array);
-}
-
 static std::int64_t learn_rows(const std::vector<LevelBase*>& levels, const Anything& X,
                                const std::optional<Integers>& order,
                                const std::optional<Classes>& classes,
@@ -151,8 +131,6 @@ void define_level(nb::module_& m, const std::string& name) {
              },
              "mu"_a, "rho"_a, "axis"_a, "memory"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
              "matrix"_a.none())
-        .def_static("evidence", &evidence<Divergence>, "levels"_a, "x"_a, "format"_a, "T"_a,
-                    "log sum_i rho_i exp(-d_i/T) of one sample for every level; None as above.")
         .def("associations", &associations<Divergence>, "x"_a, "format"_a,
              "p_i of one sample; None where it is out of the ordinary or samples are pending.")
         .def("state", export_state,

@@ -41,10 +41,12 @@ NB_MODULE(ANNEALED_MODULE, m) {
     m.def("cpu_has_avx512", &cpu_has_avx512, "Whether this machine can run the AVX-512 build.");
     m.attr("instructions") = ANNEALED_AVX512 ? "AVX-512" : ANNEALED_AVX2 ? "AVX2" : "baseline";
     define_one_sample(m);
+    define_stream(m);
     define_levels(m);
     define_soft_lvq(m);
     define_nearest(m);
     define_winners(m);
     define_reading(m);
     define_running(m);
+    define_record(m);
 }

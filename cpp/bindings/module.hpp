@@ -10,12 +10,14 @@
 namespace annealed {
 
 void define_one_sample(nanobind::module_& m);
+void define_stream(nanobind::module_& m);
 void define_levels(nanobind::module_& m);
 void define_soft_lvq(nanobind::module_& m);
 void define_nearest(nanobind::module_& m);
 void define_winners(nanobind::module_& m);
 void define_reading(nanobind::module_& m);
 void define_running(nanobind::module_& m);
+void define_record(nanobind::module_& m);
 
 // Every compiled divergence, with its name in classes and in functions.
 template <class Define>

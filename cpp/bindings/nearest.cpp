@@ -3,60 +3,23 @@
 
 #include <string>
 
+#include "arrays.hpp"
 #include "module.hpp"
-#include "one_sample.hpp"
 
 namespace annealed {
 
-template <class Divergence>
-bool feed_nearest(Nearest<Divergence>& model, nb::handle x, const SampleFormat& format, int y,
-                  double w, bool tests) {
-    require(y >= 0 && y < model.classes, "a sample is of a class that does not exist");
-    const double* sample = read_sample(x, format, model.d);
-    if (!sample || !is_weight(w)) return false;
-    const FlushDenormals flush;
-    if (tests)
-        model.step({sample, 1, false}, y, w, nullptr);
-    else
-        model.keep({sample, 1, false}, y, w);
-    return true;
-}
-
-template <class Divergence>
-int test_nearest(Nearest<Divergence>& model, nb::handle x, const SampleFormat& format, int y,
-                 double w, std::optional<Answer> into) {
-    require(y >= 0 && y < model.classes, "a sample is of a class that does not exist");
-    const double* sample = read_sample(x, format, model.d);
-    if (!sample || !is_weight(w)) return -1;
-    const FlushDenormals flush;
-    static thread_local Doubles posterior;
-    posterior.resize(static_cast<std::size_t>(model.classes));
-    model.step({sample, 1, false}, y, w, posterior.data());
-    return told_wrong(posterior, y, into);
-}
-
-template <class Divergence>
-nb::object nearest_answer(Nearest<Divergence>& model, nb::handle x, const SampleFormat& format) {
-    const double* sample = read_sample(x, format, model.d);
-    if (!sample) return nb::none();
-    const FlushDenormals flush;
-    double* posterior;
-    auto array = new_array<double>({static_cast<std::size_t>(model.classes)}, posterior);
-    model.answer({sample, 1, false}, posterior);
-    return nb::cast(array);
-}
-
-// All arrays by name; those of codevectors are padded to whole tiles.
-template <class Model, class Visit>
-void visit_nearest(Model& model, Visit each) {
-    each("mu", model.tiles.mu);
-    each("owner", model.owner);
-    each("born", model.born);
-    each("log_weight", model.log_weight);
-    each("relevance", model.relevance);
-    each("gradient", model.gradient);
-    each("first", model.first);
-    each("second", model.second);
+// All arrays by name: those of codevectors, which lie in tiles, with how many numbers there are of
+// each, and the others.
+template <class Model, class OfCodevectors, class Others>
+void visit_nearest(Model& model, OfCodevectors of_codevectors, Others others) {
+    of_codevectors("mu", model.tiles.mu, model.d);
+    of_codevectors("owner", model.owner, 1);
+    of_codevectors("born", model.born, 1);
+    of_codevectors("log_weight", model.log_weight, 1);
+    others("relevance", model.relevance);
+    others("gradient", model.gradient);
+    others("first", model.first);
+    others("second", model.second);
 }
 template <class Model, class Visit>
 void visit_numbers(Model& model, Visit each) {
@@ -69,7 +32,7 @@ void visit_numbers(Model& model, Visit each) {
 template <class Divergence>
 void define_one_nearest(nb::module_& m, const std::string& name) {
     using Model = Nearest<Divergence>;
-    nb::class_<Model>(m, name.c_str())
+    nb::class_<Model, Runner>(m, name.c_str())
         .def("__init__",
              [](Model* self, Vector start, std::size_t room, std::size_t classes, nb::dict s,
                 Vector low, Vector high, std::optional<Matrix> matrix) {
@@ -96,13 +59,6 @@ void define_one_nearest(nb::module_& m, const std::string& name) {
              "There are so many classes from now on.")
         .def("forget", [](Model& self, std::int64_t kept) { self.forget(kept); }, "kept"_a,
              "Let go of all samples but the latest few.")
-        .def("feed", &feed_nearest<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a, "tests"_a,
-             "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
-        .def("test", &test_nearest<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a, "into"_a.none(),
-             "Learn one sample; 1 if it was told wrong before, 0 if not, -1 where it is out of the "
-             "ordinary and nothing was learnt. The answer goes into an array.")
-        .def("answer", &nearest_answer<Divergence>, "x"_a, "format"_a,
-             "p(c|x) of one sample; None where it is out of the ordinary.")
         .def("learn",
              [](Model& self, Anything X, std::optional<Integers> order, Classes classes,
                 std::optional<Vector> weights, std::int64_t begin, std::int64_t end, bool answer,
@@ -150,9 +106,11 @@ void define_one_nearest(nb::module_& m, const std::string& name) {
         .def("state",
              [](const Model& self) {
                  nb::dict state;
-                 visit_nearest(self, [&](const char* name, const Doubles& values) {
+                 const auto save = [&](const char* name, const Doubles& values, int = 1) {
                      state[name] = copy_out(values.data(), values.size());
-                 });
+                 };
+                 visit_nearest(self, save, save);
+                 state["lanes"] = W;
                  visit_numbers(self, [&](const char* name, double value) { state[name] = value; });
                  state["seen"] = self.seen;
                  state["at"] = self.at;
@@ -164,9 +122,14 @@ void define_one_nearest(nb::module_& m, const std::string& name) {
              "Everything, to be restored in a model of the same shape.")
         .def("restore", [](Model& self, nb::dict state) {
             const char* misfit = "saved nearest neighbours have another shape";
-            visit_nearest(self, [&](const char* name, Doubles& into) {
-                copy_in(state, name, into.data(), into.size(), misfit);
-            });
+            visit_nearest(
+                self,
+                [&](const char* name, Doubles& into, int each) {
+                    tiles_in(state, name, into, self.K, each, misfit);
+                },
+                [&](const char* name, Doubles& into) {
+                    copy_in(state, name, into.data(), into.size(), misfit);
+                });
             visit_numbers(self, [&](const char* name, double& into) {
                 into = nb::cast<double>(state[name]);
                 require(into > -infinity && into < infinity, misfit);

@@ -1,5 +1,7 @@
 #include "one_sample.hpp"
 
+#include <cstring>
+
 #include "module.hpp"
 
 namespace annealed {
@@ -9,6 +11,20 @@ static bool read_number(PyObject* value, double& number) {
     if (number != -1.0 || !PyErr_Occurred()) return true;
     PyErr_Clear();
     return false;
+}
+
+// By the buffer protocol: an ndarray of nanobind takes longer to make
+// than most samples take to learn.
+bool read_array(PyObject* sample, Doubles& values) {
+    Py_buffer buffer;
+    if (!PyObject_CheckBuffer(sample) ||
+        PyObject_GetBuffer(sample, &buffer, PyBUF_ND | PyBUF_FORMAT) != 0)
+        return PyErr_Clear(), false;
+    const bool fits = buffer.ndim == 1 && buffer.format && std::strcmp(buffer.format, "d") == 0 &&
+                      buffer.shape[0] == static_cast<Py_ssize_t>(values.size());
+    if (fits) std::memcpy(values.data(), buffer.buf, values.size() * sizeof(double));
+    PyBuffer_Release(&buffer);
+    return fits;
 }
 
 const double* read_sample(nb::handle x, const SampleFormat& format, int d) {
@@ -31,10 +47,7 @@ const double* read_sample(nb::handle x, const SampleFormat& format, int d) {
                              values[j]))
                 return nullptr;
     } else {
-        Vector array;
-        if (!nb::try_cast<Vector>(x, array, false) || array.shape(0) != values.size())
-            return nullptr;
-        std::copy(array.data(), array.data() + d, values.begin());
+        if (!read_array(sample, values)) return nullptr;
     }
     for (const double value : values)  // nan is not between them either
         if (!(value > format.low && value < format.high)) return nullptr;

@@ -15,15 +15,8 @@ struct SampleFormat {
 // The sample's numbers, valid until the next call; null where it is out of the ordinary.
 const double* read_sample(nb::handle x, const SampleFormat& format, int d);
 
-// Whether the likeliest class is another than y; the answer is copied out, if asked for.
-using Answer = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-inline int told_wrong(const Doubles& posterior, int y, const std::optional<Answer>& into) {
-    if (into) {
-        require(into->shape(0) == posterior.size(), "an answer has another number of classes");
-        std::copy(posterior.begin(), posterior.end(), into->data());
-    }
-    return std::max_element(posterior.begin(), posterior.end()) - posterior.begin() != y;
-}
+// A contiguous array of as many doubles; false where it is anything else.
+bool read_array(PyObject* sample, Doubles& values);
 
 inline bool is_weight(double w) { return w > 0 && w < infinity; }
 

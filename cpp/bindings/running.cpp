@@ -7,7 +7,6 @@
 namespace annealed {
 
 void define_running(nb::module_& m) {
-    using Statistic = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
     m.def("running_standardise",
           [](Matrix X, Statistic count, Statistic mean, Statistic m2, Vector fill) {
               for (const std::size_t size :

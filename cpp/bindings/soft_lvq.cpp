@@ -3,88 +3,37 @@
 
 #include <string>
 
-#include "../associate.hpp"
+#include "arrays.hpp"
 #include "module.hpp"
-#include "one_sample.hpp"
 
 namespace annealed {
 
-template <class Divergence>
-bool feed_soft(SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format, int y,
-               double w) {
-    require(y >= 0 && y < model.classes(), "a sample is of a class that does not exist");
-    const double* sample = read_sample(x, format, model.d);
-    if (!sample || !is_weight(w)) return false;
-    const FlushDenormals flush;
-    model.step({sample, 1, false}, y, w, nullptr);
-    return true;
-}
-
-template <class Divergence>
-int test_soft(SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format, int y, double w,
-              std::optional<Answer> into) {
-    require(y >= 0 && y < model.classes(), "a sample is of a class that does not exist");
-    const double* sample = read_sample(x, format, model.d);
-    if (!sample || !is_weight(w)) return -1;
-    const FlushDenormals flush;
-    static thread_local Doubles posterior;
-    posterior.resize(static_cast<std::size_t>(model.classes()));
-    model.step({sample, 1, false}, y, w, posterior.data(), true);
-    return told_wrong(posterior, y, into);
-}
-
-// p(c|x) of the averaged iterates, as `associate` gives it.
-template <class Divergence>
-nb::object soft_answer(const SoftLVQ<Divergence>& model, nb::handle x, const SampleFormat& format,
-                       const Integers& group) {
-    const double* sample = read_sample(x, format, model.d);
-    if (!sample || group.shape(0) != static_cast<std::size_t>(model.K)) return nb::none();
-    for (std::size_t i = 0; i < group.shape(0); ++i)
-        require(group.data()[i] >= 0 && group.data()[i] < model.classes(),
-                "a codevector is of a class that does not exist");
-    const auto K = static_cast<std::size_t>(model.K), d = static_cast<std::size_t>(model.d);
-    static thread_local Doubles mu, sharpness, relevance;
-    mu.resize(K * d), sharpness.resize(K), relevance.resize(d);
-    from_tiles(model.by_mu.mean, model.K, model.d, mu.data());
-    for (std::size_t i = 0; i < K; ++i) sharpness[i] = std::exp(model.by_sharpness.mean[i]);
-    for (std::size_t j = 0; j < d; ++j) relevance[j] = std::exp(model.by_relevance.mean[j]);
-    const Codebook book{mu.data(),        model.by_bias.mean.data(),
-                        model.K,          model.d,
-                        model.settings.T, model.matrix(),
-                        sharpness.data(), model.settings.relevances ? relevance.data() : nullptr};
-    double *posterior, log_total, distortion;
-    auto array = new_array<double>({static_cast<std::size_t>(model.classes())}, posterior);
-    const Samples samples{reinterpret_cast<const char*>(sample), model.d, 1, false,
-                          nullptr, nullptr, nullptr, nullptr};
-    associate<Divergence>(book, samples, 1, 1, group.data(), model.classes(), posterior,
-                          &log_total, &distortion);
-    return nb::cast(array);
-}
-
-// All arrays of a fine-tuning, by name; those of codevectors are padded to whole tiles.
-template <class Model, class Visit>
-void visit(Model& model, Visit each) {
-    each("mu", model.tiles.mu);
-    each("bias", model.bias);
-    each("sharpness", model.sharpness);
-    each("relevance", model.relevance);
-    each("terms", model.terms);
-    const auto ascent = [&](const std::string& name, auto& by) {
+// All arrays of a fine-tuning, by name: those of codevectors, which lie in tiles, with how many
+// numbers there are of each, and those of features.
+template <class Model, class OfCodevectors, class OfFeatures>
+void visit(Model& model, OfCodevectors of_codevectors, OfFeatures of_features) {
+    const auto ascent = [](const std::string& name, auto& by, const auto& each) {
         each((name + "_gradient").c_str(), by.gradient);
         each((name + "_first").c_str(), by.first);
         each((name + "_second").c_str(), by.second);
         each((name + "_mean").c_str(), by.mean);
     };
-    ascent("mu", model.by_mu);
-    ascent("bias", model.by_bias);
-    ascent("sharpness", model.by_sharpness);
-    ascent("relevance", model.by_relevance);
+    const auto rows = [&](const char* key, auto& values) { of_codevectors(key, values, model.d); };
+    const auto single = [&](const char* key, auto& values) { of_codevectors(key, values, 1); };
+    rows("mu", model.tiles.mu);
+    single("bias", model.bias);
+    single("sharpness", model.sharpness);
+    of_features("relevance", model.relevance);
+    ascent("mu", model.by_mu, rows);
+    ascent("bias", model.by_bias, single);
+    ascent("sharpness", model.by_sharpness, single);
+    ascent("relevance", model.by_relevance, of_features);
 }
 
 template <class Divergence>
 void define_one_soft_lvq(nb::module_& m, const std::string& name) {
     using Model = SoftLVQ<Divergence>;
-    nb::class_<Model>(m, name.c_str())
+    nb::class_<Model, Runner>(m, name.c_str())
         .def("__init__",
              [](Model* self, Matrix mu, Vector bias, Vector sharpness, Vector relevance,
                 Integers first_of, Vector unit, nb::dict s, Vector low, Vector high,
@@ -117,13 +66,6 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
              "mu"_a, "bias"_a, "sharpness"_a, "relevance"_a, "first_of"_a, "unit"_a, "settings"_a,
              "low"_a, "high"_a, "matrix"_a.none())
         .def_ro("updates", &Model::updates)
-        .def("feed", &feed_soft<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a,
-             "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")
-        .def("test", &test_soft<Divergence>, "x"_a, "format"_a, "y"_a, "w"_a, "into"_a.none(),
-             "Learn one sample; 1 if the average told it wrong before, 0 if not, -1 where it is out "
-             "of the ordinary and nothing was learnt. The answer goes into an array.")
-        .def("answer", &soft_answer<Divergence>, "x"_a, "format"_a, "group"_a,
-             "p(c|x) of one sample; None where it is out of the ordinary.")
         .def("learn",
              [](Model& self, Anything X, std::optional<Integers> order, Classes classes,
                 std::optional<Vector> weights, std::int64_t begin, std::int64_t end, bool answer,
@@ -132,7 +74,7 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
                      rows_to_learn(X, self.d, order, classes, weights, begin, end);
                  double* posterior = nullptr;
                  auto answers = new_array<double>({static_cast<std::size_t>(answer ? end - begin : 0),
-                                                   static_cast<std::size_t>(self.classes())},
+                                                   static_cast<std::size_t>(self.n_classes())},
                                                   posterior);
                  nb::gil_scoped_release unlocked;
                  learn_soft(self, samples, begin, end, answer ? posterior : nullptr, averaged);
@@ -155,19 +97,34 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
         .def("state",
              [](const Model& self) {
                  nb::dict state;
-                 visit(self, [&](const char* name, const Doubles& values) {
+                 const auto save = [&](const char* name, const Doubles& values, int = 1) {
                      state[name] = copy_out(values.data(), values.size());
-                 });
+                 };
+                 visit(self, save, save);
+                 save("terms", self.terms);
+                 state["lanes"] = W;
                  state["updates"] = self.updates;
                  state["waiting"] = self.waiting;
                  return state;
              },
              "Everything, to be restored in a model of the same shape.")
         .def("restore", [](Model& self, nb::dict state) {
-            visit(self, [&](const char* name, Doubles& into) {
-                copy_in(state, name, into.data(), into.size(),
-                        "saved fine-tuning has another shape");
-            });
+            const char* misfit = "saved fine-tuning has another shape";
+            visit(
+                self,
+                [&](const char* name, Doubles& into, int each) {
+                    tiles_in(state, name, into, self.K, each, misfit);
+                },
+                [&](const char* name, Doubles& into) {
+                    copy_in(state, name, into.data(), into.size(), misfit);
+                });
+            // Sums over codevectors, parts of them in every lane.
+            const Vector terms = nb::cast<Vector>(state["terms"]);
+            const std::size_t lanes = terms.shape(0) / self.d;
+            require_length(terms, (lanes == 8 ? 8 : 4) * static_cast<std::size_t>(self.d), misfit);
+            std::fill(self.terms.begin(), self.terms.end(), 0.0);
+            for (std::size_t k = 0; k < terms.shape(0); ++k)
+                self.terms[k / lanes * W + k % lanes % W] += terms.data()[k];
             self.updates = whole_in(state, "updates");
             self.waiting = whole_in(state, "waiting");
             require(self.waiting < self.settings.batch, "a saved batch has too many samples");

@@ -28,9 +28,6 @@ TELLING, LONG = 12, 48
 RESTING = 10
 
 
-Values = NDArray[np.float64]
-
-
 class Detector(Protocol):
     """What is asked of a detector: river's interface."""
 
@@ -114,40 +111,37 @@ class DriftDetector:
 
     def _compare(self) -> bool:
         n = len(self.blocks)
-        newest = 2 ** np.arange(max(n - OLDER, 0).bit_length())
-        newest = newest[newest <= n - OLDER]
-        if not len(newest):
+        if n <= OLDER:
             return False
         sums = np.cumsum(self.blocks, axis=0)
-        older, newer = sums[n - newest - 1, 0], sums[-1, 0] - sums[n - newest - 1, 0]
-        k, m = (np.asarray(blocks * BLOCK, dtype=float) for blocks in (newest, n - newest))
-        difference = newer / k - older / m
-        mean = sums[-1, 0] / (n * BLOCK)
+        total, squares = sums[-1].tolist()
+        mean = total / (n * BLOCK)
         if mean <= 0:
             return False
         # One error in a block of none is no certainty: half a success and half a failure more.
-        of_values = (sums[-1, 1] + 0.5) / (n * BLOCK) - mean**2
+        of_values = (squares + 0.5) / (n * BLOCK) - mean**2
         whole = bool((self.blocks[:, 0] == self.blocks[:, 1]).all())
         # How much more values vary than draws of 0 and 1, if they are that, or than counts.
         dispersion = max(1.0 if whole else of_values / mean, 1e-300)
-        squares = _deviance(newer, k, older, m, mean, whole) / dispersion
-        beyond = np.array(
-            [
-                # Sums in fact vary at least as much as independent ones: most cuts are none.
-                self._surprise(square, cut, of_values) if square > self.threshold**2 else 0.0
-                for square, cut in zip(squares.tolist(), newest.tolist(), strict=True)
-            ]
-        )
-        beyond -= self.threshold**2
-        cut = int(beyond.argmax())
-        if not beyond[cut] > 0:
+        beyond, cut, rise = 0.0, 0, False
+        newest = 1
+        while newest <= n - OLDER:
+            older, k, m = float(sums[n - newest - 1, 0]), newest * BLOCK, (n - newest) * BLOCK
+            newer = total - older
+            square = _deviance(newer, k, older, m, mean, whole) / dispersion
+            # Sums in fact vary at least as much as independent ones: most cuts are none.
+            if square > self.threshold**2:
+                here = self._surprise(square, newest, of_values) - self.threshold**2
+                if here > beyond:
+                    beyond, cut, rise = here, newest, newer / k > older / m
+            newest *= 2
+        if not cut:
             if n >= LONG:
-                of_values = sums[-1, 1] / (n * BLOCK) - (sums[-1, 0] / (n * BLOCK)) ** 2
-                here = self._excess_of_blocks(1, of_values)
+                here = self._excess_of_blocks(1, squares / (n * BLOCK) - mean**2)
                 self.excess += (here - self.excess) / REMEMBERED
             return False
-        self.blocks = self.blocks[-int(newest[cut]) :]
-        return bool(difference[cut] > 0)
+        self.blocks = self.blocks[-cut:]
+        return rise
 
     def _surprise(self, square: float, newest: int, of_values: float) -> float:
         """What a difference between both sides of a cut comes to, as the square of a normal value.
@@ -169,8 +163,9 @@ class DriftDetector:
         n = len(self.blocks)
         # Of block sums around the mean of their own side, and how one tells of the next: believed
         # where it exceeds two standard errors of what chance makes of independent values.
-        sides = self.blocks[: n - newest, 0], self.blocks[n - newest :, 0]
-        rest = np.concatenate([side - side.mean() for side in sides])
+        rest = self.blocks[:, 0].copy()
+        rest[: n - newest] -= rest[: n - newest].mean()
+        rest[n - newest :] -= rest[n - newest :].mean()
         total = float(rest @ rest)
         if not total > 0 < of_values:
             return 1.0
@@ -187,22 +182,19 @@ class DriftDetector:
         return len(self.blocks) * BLOCK + self.count
 
 
-def _deviance(
-    newer: Values, k: Values, older: Values, m: Values, mean: float, whole: bool
-) -> Values:
-    """Of pairs of sums over so many values each, if they are of one mean; about z squared.
+def _deviance(newer: float, k: int, older: float, m: int, mean: float, whole: bool) -> float:
+    """Of two sums over so many values each, if they are of one mean; about z squared.
 
     Of losses that are 0 or 1 (``whole``), otherwise of counts.
     """
 
-    def of(x: Values, n: Values, expected: float) -> Values:
-        positive = np.maximum(x, 1e-300)
-        return np.asarray(np.where(x > 0, x * np.log(positive / (n * expected)), 0.0))
+    def of(x: float, n: int, expected: float) -> float:
+        return x * math.log(x / (n * expected)) if x > 0 else 0.0
 
     found = of(newer, k, mean) + of(older, m, mean)
     if whole and mean < 1:
-        found = found + of(k - newer, k, 1 - mean) + of(m - older, m, 1 - mean)
-    return np.asarray(2 * found)
+        found += of(k - newer, k, 1 - mean) + of(m - older, m, 1 - mean)
+    return 2 * found
 
 
 @dataclass(eq=False, repr=False)
@@ -241,19 +233,19 @@ class Watch:
 
     def observe(self, samples: int, losses: Iterable[float] | NDArray[Any]) -> None:
         """Samples that count, at most as many as are left of the block, and their losses."""
-        self.left -= samples
-        for loss in np.asarray(losses, dtype=float).tolist():
-            self._note(loss)
+        heard = np.asarray(losses, dtype=float).tolist()
+        self.left -= samples - len(heard)
+        for loss in heard:
+            self.hear(loss)
 
     def hear(self, loss: float) -> None:
         """One sample that counts, and its loss."""
         self.left -= 1
-        self._note(loss)
-
-    def _note(self, loss: float) -> None:
         self.total += loss
-        self.detector.update(loss)
-        self.heard = self.heard or bool(self.detector.drift_detected)
+        detector = self.detector
+        detector.update(loss)
+        if detector.drift_detected:
+            self.heard = True
 
     @property
     def since_change(self) -> int:

@@ -55,7 +55,8 @@ class ODAClassifier(_Adapter, base.Classifier):
 
     Notes
     -----
-    Features that are missing are taken for their running mean, those that are new are left out.
+    The first sample says what features there are. Those that are missing later are taken for their
+    running mean (a text that is missing is a category of its own), those that are new are left out.
 
     Examples
     --------

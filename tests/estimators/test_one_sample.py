@@ -165,6 +165,18 @@ def test_copies_and_levels_stay_as_they_are_while_the_original_learns_on():
         level.learn_one(X[0], "x")
 
 
+def test_a_level_that_was_picked_answers_one_sample_as_it_answers_rows():
+    X, y = stream(2000)
+    level = ODAClassifier(random_state=0, gamma=0.8).fit(X, y).at(n_codevectors=3)
+    one = [level.predict_proba_one(x) for x in X[:20]]
+    np.testing.assert_allclose(
+        [[each[label] for label in level.classes_] for each in one],
+        level.predict_proba(X[:20]),
+        rtol=1e-9,
+    )
+    assert [level.predict_one(x) for x in X[:20]] == level.predict(X[:20]).tolist()
+
+
 def test_parameters_changed_on_the_way_are_noticed():
     X, y = stream(400)
     model = learn_one_by_one(MODELS["clustering"](), X, y)

@@ -28,8 +28,8 @@ from annealed.fine_tuning.methods import (
     WinnerTuning,
 )
 from annealed.fine_tuning.model import FACTORS, Fits, as_annealed, calibrated
+from annealed.fine_tuning.race import LENGTH, SURVIVORS
 from annealed.fine_tuning.scoring import Scorer
-from annealed.fine_tuning.stream_race import LENGTH, SURVIVORS
 from annealed.kernels import ReferenceKernel
 from annealed.path import Level
 

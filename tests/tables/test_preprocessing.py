@@ -267,7 +267,7 @@ def test_a_failed_call_leaves_the_statistics_alone():
 
 # -- errors --------------------------------------------------------------------------------------
 
-FITTED = TablePreprocessor().fit(ROWS)
+FITTED = TablePreprocessor(unknown="error").fit(ROWS)
 GOOD = ROWS[0]
 SHORT = {name: value for name, value in GOOD.items() if name != "ok"}
 
@@ -293,7 +293,10 @@ SHORT = {name: value for name, value in GOOD.items() if name != "ok"}
         (lambda: TablePreprocessor().fit([{"a": [1, 2]}]), "row 0, column 'a': a cell must be"),
         (lambda: TablePreprocessor().fit([{"a": 1}, 3]), "record 1 is of type 'int', not a dict"),
         (lambda: TablePreprocessor().fit({"a": [1], "b": [1, 2]}), "differ in length"),
-        (lambda: TablePreprocessor(unknown="x").fit(ROWS), "unknown must be 'error' or 'ignore'"),
+        (
+            lambda: TablePreprocessor(unknown="x").fit(ROWS),
+            "unknown must be one of 'auto'",
+        ),
         (lambda: TablePreprocessor(max_categories=0).fit(ROWS), "max_categories must be an int"),
         (lambda: TablePreprocessor(kinds={"cm": "int"}).fit(ROWS), "must be one of 'number'"),
         (lambda: TablePreprocessor(kinds={"cn": "number"}).fit(ROWS), "the column 'cn'; the col"),
@@ -319,11 +322,71 @@ def test_nested_columns_are_refused_by_name():
         TablePreprocessor().fit(table)
 
 
-def test_unknown_keys_can_be_ignored():
-    step = TablePreprocessor(unknown="ignore").fit(ROWS)
+@pytest.mark.parametrize("unknown", ["auto", "ignore"])
+def test_keys_of_records_may_come_and_go(unknown):
+    step = TablePreprocessor(unknown=unknown).fit(ROWS)
     z = step.transform_one(SHORT | {"new": 1})
     np.testing.assert_array_equal(z, step.transform([SHORT | {"new": 1}])[0])
     np.testing.assert_array_equal(z, step.transform_one(GOOD | {"ok": None}))
+    ones, rows = TablePreprocessor(unknown=unknown), TablePreprocessor(unknown=unknown)
+    stream = [*ROWS, SHORT, GOOD | {"new": 1}]
+    learnt = [ones.learn_one(record) for record in stream]
+    np.testing.assert_array_equal(learnt, rows.learn_transform(stream))
+    assert_same_state(ones.to_state(), rows.to_state())
+
+
+def test_columns_of_tables_may_not():
+    step = TablePreprocessor().fit(ROWS)
+    table = {name: [row[name] for row in ROWS] for name in SHORT}
+    with pytest.raises(ValueError, match="no column 'ok', which was learnt"):
+        step.transform(table)
+    with pytest.raises(ValueError, match="record 1 has a key 'z'"):
+        TablePreprocessor().fit([GOOD, GOOD | {"z": 1}])
+
+
+NUMBERS = ["a", "b", "c"]
+cells_of_numbers = st.one_of(
+    st.floats(-1e6, 1e6), st.integers(-100, 100), st.booleans(), st.none(), st.just(np.nan),
+    st.just("1.5"), st.floats(-10, 10).map(np.float32),
+)  # fmt: skip
+records_of_numbers = st.dictionaries(
+    st.sampled_from([*NUMBERS, "new"]), cells_of_numbers, max_size=4
+)
+
+
+@given(
+    stream=st.lists(records_of_numbers, max_size=12),
+    standardize=st.booleans(),
+    fit=st.booleans(),
+)
+def test_records_of_numbers_come_out_as_tables_do(stream, standardize, fit):
+    """Whether the kernel reads a record or each cell is looked at, to the last bit."""
+    begin = [{"a": 1.0, "b": 2, "c": 0.5}, {"a": 3.0, "b": None, "c": 0.5}]
+    ones, rows = (TablePreprocessor(standardize=standardize) for _ in range(2))
+    for step in (ones, rows):
+        step.fit(begin) if fit else step.partial_fit(begin)
+    for record in stream:
+        assert ones.transform_one(record).tobytes() == rows.transform([record])[0].tobytes()
+        assert ones.learn_one(record).tobytes() == rows.learn_transform([record])[0].tobytes()
+        lists = [record.get(name) for name in NUMBERS]
+        assert ones.transform_one(lists).tobytes() == rows.transform([record])[0].tobytes()
+    assert_same_state(ones.to_state(), rows.to_state())
+
+
+def test_what_a_record_taught_can_be_taken_back():
+    step = TablePreprocessor().partial_fit(np.arange(12.0).reshape(4, 3))
+    before = copy.deepcopy(step.to_state())
+    z = step.learn_plain(np.array([7.0, np.nan, 2.0]))
+    twin = copy.deepcopy(step)
+    assert step.to_state()["count"].tolist() == [5, 4, 5]
+    step.take_back()
+    assert_same_state(step.to_state(), before)
+    assert twin.to_state()["count"].tolist() == [5, 4, 5]  # copies do not share
+    assert twin.transform_one([7.0, None, 2.0]).tolist() == z.tolist()
+    assert step.learn_plain({"x0": "a"}) is None and step.learn_plain([1e200, 0, 0]) is None
+    assert_same_state(step.to_state(), before)
+    assert TablePreprocessor().learn_plain([1.0]) is None
+    assert TablePreprocessor().fit(ROWS).learn_plain(ROWS[0]) is None  # there are texts
 
 
 # -- state ---------------------------------------------------------------------------------------

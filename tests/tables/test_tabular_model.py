@@ -146,7 +146,7 @@ def test_a_refused_record_teaches_nothing():
     model = TabularModel(QUICK).partial_fit(rows, y)
     before = model.predict_proba(rows).tobytes()
     for call in (
-        lambda: model.learn_one(rows[0] | {"new": 1}, "rose"),
+        lambda: model.learn_one(rows[0] | {"length": "tall"}, "rose"),
         lambda: model.learn_one(rows[0], None),
         lambda: model.partial_fit([rows[0], rows[1] | {"length": "tall"}], ["rose", "iris"]),
         lambda: model.partial_fit(rows[:2], ["rose"]),
@@ -154,6 +154,58 @@ def test_a_refused_record_teaches_nothing():
         with pytest.raises(ValueError):  # noqa: PT011
             call()
         assert model.predict_proba(rows).tobytes() == before
+
+
+def test_a_refused_record_of_numbers_teaches_nothing():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+    model = TabularModel(QUICK).partial_fit(X, y)
+    before = pickle.dumps(model)
+    for call in (
+        lambda: model.learn_one(X[0], None),
+        lambda: model.learn_one(X[0], 1, w=-1.0),
+        lambda: model.learn_one([1.0, 2.0], 1),
+        lambda: model.learn_one([1.0, 2.0, np.inf], 1),
+        lambda: model.learn_one({"x0": "much", "x1": 1.0, "x2": 1.0}, 1),
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011
+            call()
+        assert pickle.dumps(model) == before
+
+
+def test_a_level_that_was_picked_keeps_its_units():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = TabularModel(ODAClassifier(fine_tune=None, gamma=0.8)).partial_fit(X, y)
+    level = model.at(n_codevectors=2)
+    before = level.predict_proba(X[:50])
+    for row, label in zip(50 * X[:50], y[:50].tolist(), strict=True):
+        model.learn_one(row, label)
+    np.testing.assert_array_equal(level.predict_proba(X[:50]), before)
+
+
+def test_keys_of_records_may_come_and_go():
+    rng = np.random.default_rng(0)
+    model, right = TabularModel(QUICK), 0
+    for k in range(1500):
+        label = int(rng.integers(2))
+        record = {"a": 3.0 * label + rng.normal(), "b": 3.0 * label + rng.normal()}
+        if k and rng.random() < 0.2:
+            del record["a" if rng.random() < 0.5 else "b"]
+        if k and rng.random() < 0.1:
+            record["new"] = rng.normal()
+        right += k >= 1000 and model.predict_one(record) == label
+        model.learn_one(record, label)
+    assert right > 430 and model.n_features_in_ == 2
+    # A number that is missing is taken for its running mean.
+    told = model.predict_proba_one({"b": 1.0})
+    assert told == model.predict_proba_one({"a": model.preprocessor_.mean_[0], "b": 1.0})
+    strict = TabularModel(QUICK, unknown="error").partial_fit([{"a": 1.0}, {"a": 2.0}], [0, 1])
+    with pytest.raises(ValueError, match="has no key 'a'"):
+        strict.learn_one({}, 1)
+    with pytest.raises(ValueError, match="has a key 'b'"):
+        strict.predict_one({"a": 1.0, "b": 1.0})
 
 
 def test_it_keeps_scikit_learns_conventions():

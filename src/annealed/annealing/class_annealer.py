@@ -442,7 +442,8 @@ class ClassAnnealer(RunOwner):
             distance = self.kernel.divergences(book.mu, book.mu)
             distance = np.minimum(distance, distance.T)
             if schedule.looks_along_axes:
-                chance = np.nan_to_num(book.distortion) / np.maximum(samples * book.rho, 1.0)
+                known = codebook.zero_for_nan(book.distortion)
+                chance = known / np.maximum(samples * book.rho, 1.0)
                 distance = distance - chance[:, None] - chance
             np.fill_diagonal(distance, np.inf)
             if distance.min() >= max(threshold, stranger):
@@ -475,6 +476,8 @@ class ClassAnnealer(RunOwner):
         if T >= self.entered_at:  # above trace(H C) nothing is unstable
             return np.empty(0, dtype=np.int64)
         found = np.flatnonzero(self.unstable_below(book, errors) > bound)
+        if len(found) < 2:
+            return found
         return found[np.argsort(-self.unstable_below(book, 0.0)[found], kind="stable")]
 
     def unstable_below(self, book: Codebook, errors: float = 1.0) -> Array:
@@ -485,7 +488,7 @@ class ClassAnnealer(RunOwner):
         second order 2 E d(x, mu)/d.
         """
         along = book.critical - errors * book.error
-        least = np.nan_to_num(2 * book.distortion / self._dimensions)
+        least = codebook.zero_for_nan(2 * book.distortion / self._dimensions)
         return np.where(book.error < 0.5 * book.critical, along, least)
 
     def divided(self, book: Codebook, chosen: NDArray[np.int64], rung: int, T: float) -> Codebook:
@@ -518,16 +521,23 @@ class ClassAnnealer(RunOwner):
         if rung in self.levels:
             return self.levels[rung]
         if self.rung is None:
-            mean, unit, samples = self.read()["mean"], self.unit(), int(self.run.count)
-            mean = np.clip(mean, *self.divergence.bounds(mean))
+            unit, samples = self.unit(), int(self.run.count)
         else:
-            mean, unit, samples = self.mean, self.entered_at, self.warm_up
-        return ClassLevel(codebook.single(mean, np.zeros(self.d)), samples, 0.5 * unit, 0.0)
+            unit, samples = self.entered_at, self.warm_up
+        return ClassLevel(self._one_codevector(), samples, 0.5 * unit, 0.0)
+
+    def _one_codevector(self) -> Codebook:
+        """The class before its first level."""
+        mean = self.moments()[0]
+        if self.rung is None:
+            mean = np.clip(mean, *self.divergence.bounds(mean))
+        return codebook.single(mean, np.zeros(self.d))
 
     def current(self) -> Codebook:
         """The codebook as it tracks after the last level, before that of the newest level."""
         if not self.tracking:
-            return self.at(self.newest()).book
+            newest = self.newest()
+            return self.levels[newest].book if newest in self.levels else self._one_codevector()
         assert self.book is not None
         state = self.read()
         rho = state["r"] * state["g"]

@@ -6,7 +6,10 @@ codevectors of different classes never meet (see docs/notation.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +66,18 @@ class Codebook:
 
     def take(self, index: NDArray[np.int64]) -> Codebook:
         """The codevectors at these places."""
-        return Codebook(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+        return Codebook(*[values[index] for values in _parts(self)])
+
+
+# All of a codebook, in order.
+_parts: Callable[[Codebook], tuple[NDArray[Any], ...]] = attrgetter(
+    *(part.name for part in fields(Codebook))
+)
+
+
+def zero_for_nan(values: Array) -> Array:
+    """What is not known yet as 0."""
+    return np.where(np.isnan(values), 0.0, values)
 
 
 def single(
@@ -78,14 +92,21 @@ def single(
     axes = np.array([axis, axis if resting_axis is None else resting_axis])
     length = np.sqrt((axes**2).sum(axis=1, keepdims=True))
     axes = np.where(length > 0, axes / np.where(length > 0, length, 1.0), 1 / np.sqrt(len(mu)))
-    book = bare(mu[None, :], np.ones(1), np.zeros(1, dtype=np.int64))
-    return replace(
-        book,
+    unknown, nowhere = np.full(1, np.nan), np.zeros((1, len(mu)))
+    return Codebook(
+        mu=mu[None, :],
+        rho=np.ones(1),
         axis=axes[:1],
         memory=np.full(1, memory),
+        before=nowhere,
+        critical=unknown,
+        error=unknown,
+        mass=np.zeros(1),
         distortion=np.full(1, distortion),
+        node=np.zeros(1, dtype=np.int64),
         resting_axis=axes[1:],
         resting_memory=np.full(1, resting_memory),
+        resting_before=nowhere,
     )
 
 
@@ -224,7 +245,7 @@ def split(
     parents = book.take(chosen)
     Ha = divergence.hessian_product(parents.mu, parents.axis)
     norm = (parents.axis * Ha).sum(axis=1)
-    gap = np.maximum(np.nan_to_num(parents.critical) - T, 1e-3 * T)
+    gap = np.maximum(zero_for_nan(parents.critical) - T, 1e-3 * T)
     step = np.sqrt(gap / norm)[:, None] * parents.axis
     children = side_by_side(parents, _inside(parents.mu, step, low, high))
     none = np.zeros(len(children))
@@ -294,9 +315,4 @@ def _inside(mu: Array, step: Array, low: Array, high: Array) -> Array:
 
 
 def _concatenate(first: Codebook, second: Codebook) -> Codebook:
-    return Codebook(
-        *(
-            np.concatenate([getattr(first, name), getattr(second, name)])
-            for name in first.__dataclass_fields__
-        )
-    )
+    return Codebook(*map(np.concatenate, zip(_parts(first), _parts(second), strict=True)))

@@ -1,10 +1,11 @@
-"""The rows of `fit`, which come again and again: in which order, and what each is used for."""
+"""Rows: those of `fit`, in which order and what each is used for; those of a stream, how far."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annealed.divergences import Array
 from annealed.kernels.protocol import MEASURES, TURNS, Roles
 
 Integers = NDArray[np.int64]
@@ -56,3 +57,11 @@ def axis_roles(orders: list[ShuffledRows], n: int, rng: np.random.Generator) -> 
         rows = rng.permutation(shuffled.rows)
         roles[rows[::2]], roles[rows[1::2]] = TURNS, MEASURES
     return roles
+
+
+def reach(weights: Array | None, begin: int, end: int, left: int) -> int:
+    """Where so many rows that count are past, or the end."""
+    if weights is None:
+        return min(end, begin + left)
+    counted = np.flatnonzero(weights[begin:end])
+    return end if len(counted) < left else begin + int(counted[left - 1]) + 1

@@ -13,16 +13,13 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array
 from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
+from annealed.fine_tuning.class_weights import class_factors, seen_weights
 from annealed.fine_tuning.held_out import Selection, select
 from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS
 from annealed.fine_tuning.model import Fits, as_annealed
+from annealed.fine_tuning.newcomers import TuningOptions
 from annealed.fine_tuning.scoring import Score
-from annealed.fine_tuning.stream_race import (
-    StreamTuner,
-    TuningOptions,
-    class_factors,
-    seen_weights,
-)
+from annealed.fine_tuning.stream_tuner import StreamTuner
 from annealed.fine_tuning.tunable import LabelledRows
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters

@@ -22,17 +22,20 @@ from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.class_learner import ClassLearner, ClassSettings
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, consistent, mean_one
 from annealed.estimators.explaining import Reason, codevector_shares, explain_rows
-from annealed.estimators.one_sample import FastPath, Sample
+from annealed.estimators.one_sample import LabelledFastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
-from annealed.fine_tuning.methods import TUNINGS
+from annealed.fine_tuning.methods import TUNINGS, WinnerTuning
 from annealed.fine_tuning.model import as_annealed, calibrated
 from annealed.fine_tuning.nearest import Nearest
+from annealed.fine_tuning.race import Contestant
 from annealed.fine_tuning.scoring import Candidate, Score
+from annealed.fine_tuning.stream_tuner import NEVER
 from annealed.fine_tuning.units import GIVEN, choose_units
 from annealed.fine_tuning.vote import Vote, Voter
 from annealed.kernels import kernel_for
+from annealed.kernels.protocol import ENDED
 from annealed.path import AnnealingPath, Level
 from annealed.stored import State, check_labels
 from annealed.views.names import name_features
@@ -42,6 +45,16 @@ Labels = NDArray[Any]
 
 def _names_a_scorer(value: Any) -> bool:
     return isinstance(value, str) and value in get_scorer_names()
+
+
+def joined_labels(*labels: Labels) -> Labels:
+    """All different labels, sorted; ValueError if there are numbers and texts, or no labels.
+
+    As `unique_labels` of scikit-learn, which takes a millisecond or two.
+    """
+    if len({each.dtype.kind for each in labels}) == 1 and labels[0].dtype.kind in "iuU":
+        return np.unique(np.concatenate(labels))
+    return np.asarray(unique_labels(*labels))
 
 
 class GivenPosteriors(ClassifierMixin, BaseEstimator):
@@ -354,14 +367,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         >>> model.predict_one({"kg": 4, "cm": 1})
         'small'
         """
-        fast_path: FastPath | None = self.__dict__.get("_fast_path")
-        c = -1 if fast_path is None else fast_path.places.get(y, -1)
-        if fast_path is None or c < 0 or not fast_path.learn(x, c, w):
+        fast_path: LabelledFastPath | None = self.__dict__.get("_fast_path")
+        told = -1 if fast_path is None else fast_path.learn(x, y, w)
+        if fast_path is None or told < 0:
             if y is None:
                 raise ValueError("learn_one needs the class y of the sample")
             self._learn_one(x, y, w)
             return
-        if fast_path.runs[c].done:
+        if told & ENDED:
             self._one_ended()
         if fast_path.watch is not None and fast_path.watch.left == 0:
             tuner = self._learner.tuner
@@ -378,74 +391,81 @@ epsilon_r, delta, alpha, alpha_min, thresholds
 
     def predict_one(self, x: Sample) -> Any:
         """The likeliest class of one sample; None before the first sample."""
+        fast_path: LabelledFastPath | None = self.__dict__.get("_fast_path")
+        if fast_path is not None and fast_path.run is not None:
+            c = fast_path.run.likeliest(x)
+            if c >= 0:
+                return fast_path.labels[c]
         if not self.__sklearn_is_fitted__():
             return None
         labels, posterior = self._one_answer(x, calibrate=False)  # which decides nothing
         return labels[int(posterior.argmax())]
 
-    def _one_answer(self, x: Sample, *, calibrate: bool = True) -> tuple[list[Any], Array]:
+    def _one_answer(self, x: Sample, *, calibrate: bool = True) -> tuple[Sequence[Any], Array]:
         """Classes in the order they appeared, and their probabilities."""
         learner = self._learner
-        fast_path: FastPath | None = self.__dict__.get("_fast_path")
+        fast_path: LabelledFastPath | None = self.__dict__.get("_fast_path")
         if fast_path is None:  # not kept: who reads changes nothing, and answers to the last bit
             fast_path = self._new_fast_path()  # are those of one that has learnt one at a time
-        answer = None if x is None else fast_path.posterior(x)
+        answer = None if fast_path.run is None else fast_path.run.answer(x)
         if answer is not None:
             power = 1.0 if learner.tuner is None else learner.tuner.calibration
             if calibrate and power != 1:
                 answer = calibrated(answer[None, :], power)[0]
-            return list(fast_path.places), answer
+            return fast_path.labels, answer
         row = learner.in_units(self._checked_row(x))
         labels: list[Any] = np.array(learner.labels).tolist()
         return labels, np.ravel(self._answering().posterior(learner.divergence, row, len(labels)))
 
-    def _plain_temperature(self) -> float | None:
-        """T at which levels that track answer themselves, classes as likely as they were seen."""
+    def _plain_temperature(self) -> float:
+        """T at which levels that track answer themselves; 0 where they do not.
+
+        Classes are then as likely as they were seen.
+        """
         annealer, tuner = self._learner.annealer, self._learner.tuner
+        if self._learner.fixed is not None:
+            return 0.0
         if not annealer.finished or not self._priors().as_seen:
-            return None
-        if tuner is not None and tuner.speakers:
-            return None
+            return 0.0
         T = min(state.temperature for state in annealer.classes)
         return T if tuner is None else T * tuner.tempering
 
-    def _new_fast_path(self) -> FastPath:
+    def _new_fast_path(self) -> LabelledFastPath:
         annealer, tuner = self._learner.annealer, self._learner.tuner
-        sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
-        watch, other_units = self._learner.watch, self._learner.units is not None
-        due = tuner is not None and tuner.is_due(annealer)
-        if sample_format is None or due or other_units:
-            return FastPath(annealer)
-        contestants: list[Any] = []
-        speakers: list[tuple[Any, Any]] = []
-        listeners: list[Any] = []
+        watch, long_way = self._learner.watch, LabelledFastPath(annealer)
+        kernel = kernel_for(annealer.divergence)
+        sample_format = kernel.sample_format(self._sample_keys())
+        if sample_format is None or self._learner.units is not None:
+            return long_way
+        tested: list[Contestant] = []
+        shares, factor, race, left = np.empty(0), np.empty(0), None, NEVER
+        kept: list[Nearest] = []
         if tuner is not None:
-            contestants = [each.run for each in tuner.contestants]
-            for each in tuner.speakers:
-                own = None if isinstance(each, Nearest) else each.start.level.classes
-                speakers.append((each.run, own))
-            silent = (each.run for each in tuner.companions)
-            heard = [*contestants, *(run for run, _ in speakers)]
-            listeners = [run for run in silent if all(run is not other for other in heard)]
-        everyone = [*contestants, *(run for run, _ in speakers)]
-        unheard = watch is not None and (len(speakers) != 1 or watch.model is not None)
-        if unheard or (tuner is not None and tuner.meets_companions):
-            return FastPath(annealer)
-        if not all(hasattr(run, "test") for run in everyone):
-            return FastPath(annealer)
-        return FastPath(
-            annealer,
+            if tuner.is_due(annealer) or tuner.meets_companions:
+                return long_way
+            race, factor, left = tuner.race, tuner.factor, tuner.left - 1
+            tested, shares = tuner.tested, tuner.tested_shares
+            if any(isinstance(each, WinnerTuning) for each in tested):
+                return long_way  # which answers by the long way only
+            kept = [each for each in tuner.companions if each not in tested]
+        if watch is not None and (watch.model is not None or not shares.any()):
+            return long_way
+        run = kernel.begin_stream(
             sample_format,
             [state.run for state in annealer.classes],
-            {label: c for c, label in enumerate(np.array(self._learner.labels).tolist())},
-            tuner,
-            watch,
-            contestants,
-            speakers,
-            listeners,
-            [] if tuner is None else tuner.factor.tolist(),
+            np.array([state.weight for state in annealer.classes], dtype=float),
             self._plain_temperature(),
+            [each.run for each in tested],
+            shares,
+            [each.run for each in kept],
+            factor,
+            [] if race is None else race.answers,
+            np.zeros(0, dtype=np.int32) if race is None else race.classes,
+            np.zeros(0) if race is None else race.counted,
         )
+        labels = np.array(self._learner.labels).tolist()
+        places = {label: c for c, label in enumerate(labels)}
+        return LabelledFastPath(annealer, run, left, labels, places, tuner, race, watch)
 
     def _knows(self, y: Any) -> bool:
         return y in self._learner.labels
@@ -500,8 +520,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     ) -> None:
         assert labels is not None
         divergence, schedule = self._parameters()
-        expected = unique_labels(labels, *([] if classes is None else [np.asarray(classes)]))
-        all_classes = expected if first else unique_labels(self.classes_, expected)
+        expected = [labels] if classes is None else [labels, np.asarray(classes)]
+        all_classes = joined_labels(*expected, *([] if first else [self.classes_]))
         self._check_classes(schedule, all_classes)
         self.classes_ = all_classes
         settings = self._settings()

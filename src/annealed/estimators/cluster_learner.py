@@ -20,12 +20,12 @@ from annealed.annealing.joined_clusters import (
 )
 from annealed.annealing.n_clusters import GivenK, Persistence, PersistentK
 from annealed.annealing.polish import cut_by_distortion, harden
+from annealed.annealing.rows import reach
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.estimators.codevectors import mean_one
 from annealed.estimators.kept_samples import BLOCK, KeptSamples
 from annealed.estimators.learner import Index, Learner, LearnerSettings, Listener
-from annealed.fine_tuning.stream_race import reach
 from annealed.kernels import kernel_for
 from annealed.path import Level, check_level
 from annealed.stored import Since, State, Stored, one_width, require

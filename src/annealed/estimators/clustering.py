@@ -50,13 +50,13 @@ class KeepingFastPath(FastPath):
 
     kept: KeptSamples | None = None
 
-    def learn(self, x: Any, c: int, w: float) -> bool:
+    def learn(self, x: Any, w: float) -> bool:
         """Learn a sample; False, and nothing learnt, if it needs the long way."""
         kept = self.kept
         if kept is None or (left := kept.left) <= 1 or x is None:  # the last of a block: a look
             return False
         at = (kept.begin + kept.step - left) % kept.most
-        if not self.runs[0].feed_and_keep(x, self.sample_format, w, kept.rows, at):
+        if not self.run.feed_and_keep(x, self.sample_format, w, kept.rows, at):
             return False
         kept.left = left - 1
         if w != 1.0:
@@ -346,9 +346,9 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         {0: 1.0, 1: 0.0, 2: 0.0, 3: 0.0, 4: 0.0, 5: 0.0}
         """
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
-        if fast_path is None or not fast_path.runs or not fast_path.learn(x, 0, w):
+        if fast_path is None or not fast_path.learn(x, w):
             self._learn_one(x, None, w)
-        elif fast_path.runs[0].done:
+        elif fast_path.run.done:
             self._one_ended()
 
     def predict_proba_one(self, x: Sample) -> dict[int, float]:
@@ -366,8 +366,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
 
     def _cluster_probabilities(self, x: Sample) -> Array:
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
-        if x is not None and fast_path is not None and fast_path.runs and self._tracks:
-            answer: Array | None = fast_path.runs[0].associations(x, fast_path.sample_format)
+        if x is not None and fast_path is not None and fast_path.run is not None and self._tracks:
+            answer: Array | None = fast_path.run.associations(x, fast_path.sample_format)
             chosen = self._learner.annealer.chosen
             if answer is not None and (chosen is None or chosen.clusters is None):
                 return answer
@@ -390,10 +390,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
         if sample_format is None or self._learner.watch is not None:
             return FastPath(annealer)
-        runs = [annealer.classes[0].run]
+        run = annealer.classes[0].run
         if self._learner.kept is None:
-            return FastPath(annealer, sample_format, runs)
-        return KeepingFastPath(annealer, sample_format, runs, kept=self._learner.kept)
+            return FastPath(annealer, sample_format, run)
+        return KeepingFastPath(annealer, sample_format, run, kept=self._learner.kept)
 
     def _knows(self, y: Any) -> bool:
         return True

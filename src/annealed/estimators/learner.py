@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
+from annealed.annealing.rows import reach
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Watch
-from annealed.fine_tuning.stream_race import reach
 from annealed.path import Level
 
 Index = NDArray[np.int32]

@@ -13,8 +13,9 @@ from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Watch
 from annealed.estimators.codevectors import names_of
-from annealed.fine_tuning.stream_race import StreamTuner
-from annealed.kernels import kernel_for
+from annealed.fine_tuning.race import Race
+from annealed.fine_tuning.stream_tuner import StreamTuner
+from annealed.kernels.protocol import WRONG, StreamRun
 
 # One sample: a dict of features, or their numbers.
 Sample = Mapping[Any, float] | Sequence[float] | NDArray[Any]
@@ -55,92 +56,65 @@ def check_row(row: Array, divergence: BregmanDivergence, names: NDArray[Any] | N
 
 @dataclass(slots=True)
 class FastPath:
-    """Shortcuts for single samples, good until something has to be decided.
+    """Shortcuts for single samples without labels, good until something has to be decided.
 
     sample_format : what a sample must be to be taken as it comes
-    runs : one per class; empty where each sample must go the long way
-    places : index of each label
-    tuner : who counts samples until the next race
-    watch : who is told of errors
-    contestants : the runs of those in the race that is on
-    speakers : the runs of those that answer, each with the classes of its codevectors (None: it
-        knows them itself)
-    listeners : the runs of those that only keep up
-    factors : how much a sample of each class counts there
-    temperature : T at which plain levels that track answer, if they do
+    run : of the one class; None where each sample must go the long way
     """
 
     annealer: Annealer
     sample_format: Any = None
-    runs: Sequence[Any] = ()
-    places: Mapping[Any, int] = field(default_factory=dict)
-    tuner: StreamTuner | None = None
-    watch: Watch | None = None
-    contestants: Sequence[Any] = ()
-    speakers: Sequence[tuple[Any, Any]] = ()
-    listeners: Sequence[Any] = ()
-    factors: Sequence[float] = ()
-    temperature: float | None = None
+    run: Any = None
 
-    def learn(self, x: Any, c: int, w: float) -> bool:
-        """Learn a sample of class c; False, and nothing learnt, if it needs the long way.
+    def learn(self, x: Any, w: float) -> bool:
+        """Learn a sample; False, and nothing learnt, if it needs the long way.
 
-        A level, or a block that is listened to, may have ended with it.
+        A level may have ended with it.
         """
-        tuner, watch = self.tuner, self.watch
-        if tuner is None:
-            if x is None or not self.runs[c].feed(x, self.sample_format, w):
-                return False
-            self.annealer._path = None
-            return True
-        race = tuner.race
-        if tuner.since + 1 >= tuner.due or (race is not None and race.left <= 1):
+        if x is None or self.run is None or not self.run.feed(x, self.sample_format, w):
             return False
-        if not self.factors[c] > 0 or x is None:
-            return False
-        if not self.runs[c].feed(x, self.sample_format, w):
-            return False
-        tuner.since += 1
-        counted, wrong = w * self.factors[c], 0
-        if race is not None:
-            row, leader = race.seen, race.leader
-            for k, run in enumerate(self.contestants):
-                told = run.test(x, self.sample_format, c, counted, race.answers[k][row])
-                if k == leader:
-                    wrong = told
-            race.classes[row], race.counted[row] = c, counted
-            race.seen += 1
-        elif len(self.speakers) == 1:
-            wrong = self.speakers[0][0].test(x, self.sample_format, c, counted, None)
-        else:
-            for run, _ in self.speakers:  # several answer together only where nobody listens
-                run.feed(x, self.sample_format, c, counted)
-        for run in self.listeners:
-            run.feed(x, self.sample_format, c, counted, False)
-        if watch is not None:
-            watch.hear(float(wrong))
         self.annealer._path = None
         return True
 
-    def posterior(self, x: Any) -> Array | None:
-        """p(c|x) of a sample before calibration; None if it needs the long way."""
-        tuner = self.tuner
-        if tuner is not None and self.speakers:
-            answers = [
-                run.answer(x, self.sample_format)
-                if classes is None
-                else run.answer(x, self.sample_format, classes)
-                for run, classes in self.speakers
-            ]
-            if any(answer is None for answer in answers):
-                return None
-            return answers[0] if len(answers) == 1 else np.asarray(tuner.shares @ answers)
-        if self.temperature is None:
-            return None
-        kernel = kernel_for(self.annealer.divergence)
-        logs = kernel.evidence(self.runs, x, self.sample_format, self.temperature)
-        if logs is None:
-            return None
-        prior = np.array([state.weight + state.run.seen for state in self.annealer.classes])
-        share = np.exp(logs - logs.max()) * prior
-        return np.asarray(share / share.sum())
+
+@dataclass(slots=True)
+class LabelledFastPath:
+    """Shortcuts for single samples with labels, good until something has to be decided.
+
+    run : everyone that learns a sample, and who answers; None where each must go the long way
+    left : samples until something has to be decided
+    labels : of the classes, and the other way round ``places``
+    tuner, race : who count samples
+    watch : who is told of errors
+    """
+
+    annealer: Annealer
+    run: StreamRun | None = None
+    left: int = 0
+    labels: Sequence[Any] = ()
+    places: Mapping[Any, int] = field(default_factory=dict)
+    tuner: StreamTuner | None = None
+    race: Race | None = None
+    watch: Watch | None = None
+
+    def learn(self, x: Any, y: Any, w: float) -> int:
+        """Learn a sample; -1, and nothing learnt, if it needs the long way.
+
+        Otherwise what the kernel tells of it (ENDED: a level has ended with it).
+        """
+        c = self.places.get(y, -1)
+        if self.left <= 0 or c < 0 or self.run is None:
+            return -1
+        race = self.race
+        told = self.run.learn(x, c, w, 0 if race is None else race.seen)
+        if told < 0:
+            return -1
+        self.left -= 1
+        self.annealer._path = None
+        if race is not None:
+            race.seen += 1
+        if self.tuner is not None:
+            self.tuner.since += 1
+        if self.watch is not None:
+            self.watch.hear(told & WRONG)
+        return told

@@ -16,7 +16,13 @@ from annealed.drift import DriftDetector, Watch
 from annealed.estimators.base import SHARED_RULES, AnnealingEstimator
 from annealed.estimators.codevectors import all_or_nothing, names_of
 from annealed.estimators.learner import Learner, LearnerSettings
-from annealed.estimators.one_sample import FastPath, Sample, check_row, row_of
+from annealed.estimators.one_sample import (
+    FastPath,
+    LabelledFastPath,
+    Sample,
+    check_row,
+    row_of,
+)
 from annealed.estimators.parameters import Rule, one_of
 from annealed.path import Level
 from annealed.stored import Key, State, require
@@ -298,5 +304,5 @@ class StreamingEstimator(AnnealingEstimator):
         """The class of one sample."""
 
     @abstractmethod
-    def _new_fast_path(self) -> FastPath:
+    def _new_fast_path(self) -> FastPath | LabelledFastPath:
         """What the next samples may do without."""

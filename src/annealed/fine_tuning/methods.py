@@ -8,7 +8,7 @@ and GLVQ move nothing but the nearest codevectors (cpp/winner.hpp).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
@@ -23,7 +23,7 @@ from annealed.divergences import (
     check_matrix,
 )
 from annealed.fine_tuning.model import Classes, Fits, Integers, TunedModel
-from annealed.kernels import WORK_PER_CALL, RunOwner, kernel_for
+from annealed.fine_tuning.runner import Runner
 from annealed.kernels.protocol import Kernel, Run, SoftRun, WinnerRun
 from annealed.stored import Amount, Positive, State, Stored, StoredAs, one_width, require
 
@@ -37,7 +37,7 @@ CHANGING_WINDOW = 500
 
 
 @dataclass(eq=False, repr=False)
-class Tuning(RunOwner, ABC):
+class Tuning(Runner):
     """Fine-tuning that goes on as samples come.
 
     Parameters
@@ -64,10 +64,6 @@ class Tuning(RunOwner, ABC):
     kernel: Annotated[Kernel, Stored.NEVER] = field(init=False)
     run: Annotated[Any, StoredAs(State)] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.kernel = kernel_for(self.divergence)
-        self.run = self._new_run()
-
     @classmethod
     def check_stored(cls, state: State) -> None:
         """It began with codevectors of every class, sorted by class."""
@@ -87,46 +83,13 @@ class Tuning(RunOwner, ABC):
         """The kernel's side of it, before the first sample."""
 
     @property
-    @abstractmethod
-    def steps(self) -> int:
-        """Steps taken, of `BATCH` samples each."""
-
-    @property
     def n_codevectors(self) -> int:
         """Codevectors there are."""
         return self.start.level.n_codevectors
 
-    def learn(
-        self,
-        X: NDArray[Any],
-        order: Integers | None,
-        classes: Classes,
-        weights: Array | None,
-        begin: int,
-        end: int,
-        answer: bool = False,
-    ) -> Array:
-        """Learn rows begin..end; if asked, p(c|x) of each before it was learnt."""
-        at_once = max(1, WORK_PER_CALL // self.start.level.codevectors.size)
-        replies = [np.empty((0, self.n_classes))]
-        while begin < end:
-            stop = min(end, begin + at_once)
-            replies.append(self._learn(X, order, classes, weights, begin, stop, answer))
-            begin = stop
-        return np.concatenate(replies)
-
-    @abstractmethod
-    def _learn(
-        self,
-        X: NDArray[Any],
-        order: Integers | None,
-        classes: Classes,
-        weights: Array | None,
-        begin: int,
-        end: int,
-        answer: bool,
-    ) -> Array:
-        """As `learn`, in one go."""
+    @property
+    def _work_per_row(self) -> int:
+        return self.start.level.codevectors.size
 
     @abstractmethod
     def model(self) -> TunedModel:
@@ -135,12 +98,6 @@ class Tuning(RunOwner, ABC):
     def answers(self, X: NDArray[Any]) -> Array:
         """p(c|x) of every row as the model stands."""
         return self.model().posterior(self.divergence, X, self.n_classes)
-
-    def copy(self) -> Self:
-        """A twin that can go on by itself."""
-        twin = object.__new__(type(self))
-        twin.__setstate__(self.__getstate__())
-        return twin
 
 
 class SoftTuning(Tuning):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence, check_matrix
 from annealed.fine_tuning.model import Classes, Fits, Integers, TunedModel
-from annealed.kernels import WORK_PER_CALL, RunOwner, kernel_for
+from annealed.fine_tuning.runner import Runner
 from annealed.kernels.protocol import Kernel, NearestRun
 from annealed.path import Level
 from annealed.stored import Positive, State, Stored, StoredAs, Vector, require
@@ -28,7 +28,7 @@ BATCH = 4
 
 
 @dataclass(eq=False, repr=False)
-class Nearest(RunOwner):
+class Nearest(Runner):
     """Nearest neighbours, or nearest class means, at a temperature.
 
     Parameters
@@ -50,10 +50,6 @@ class Nearest(RunOwner):
 
     rate = RATE  # it learns
     fits = Fits(relevances=True)
-
-    def __post_init__(self) -> None:
-        self.kernel = kernel_for(self.divergence)
-        self.run = self._new_run()
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -80,12 +76,6 @@ class Nearest(RunOwner):
         """For so many codevectors there is room."""
         return self.n_classes if self.samples is None else self.samples
 
-    def copy(self) -> Self:
-        """A twin that can go on by itself."""
-        twin = object.__new__(type(self))
-        twin.__setstate__(self.__getstate__())
-        return twin
-
     def know_classes(self, n: int) -> None:
         """There are so many classes from now on."""
         self.n_classes = n
@@ -100,7 +90,11 @@ class Nearest(RunOwner):
         twin.run.forget(samples)
         return twin
 
-    def learn(
+    @property
+    def _work_per_row(self) -> int:
+        return self._room * len(self.start)
+
+    def _learn(
         self,
         X: NDArray[Any],
         order: Integers | None,
@@ -108,16 +102,9 @@ class Nearest(RunOwner):
         weights: Array | None,
         begin: int,
         end: int,
-        answer: bool = False,
+        answer: bool,
     ) -> Array:
-        """Learn rows begin..end; if asked, p(c|x) of each before it was learnt."""
-        at_once = max(1, WORK_PER_CALL // (self._room * X.shape[1]))
-        replies = [np.empty((0, self.n_classes))]
-        while begin < end:
-            stop = min(end, begin + at_once)
-            replies.append(self.run.learn(X, order, classes, weights, begin, stop, answer))
-            begin = stop
-        return np.concatenate(replies)
+        return self.run.learn(X, order, classes, weights, begin, end, answer)
 
     def keep(self, X: NDArray[Any], classes: Classes, weights: Array | None) -> None:
         """Take rows in without testing what they tell."""

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annealed.divergences import LARGEST, Array, BregmanDivergence
 from annealed.kernels.protocol import (
@@ -26,6 +27,7 @@ from annealed.kernels.protocol import (
     Kernel,
     LevelRun,
     NearestRun,
+    RecordReader,
     Roles,
     Rows,
     Run,
@@ -33,6 +35,7 @@ from annealed.kernels.protocol import (
     SampleFormat,
     SoftRun,
     State,
+    StreamRun,
     WinnerRun,
 )
 from annealed.threads import n_threads
@@ -51,6 +54,7 @@ core = _fastest_core()
 _learn: Callable[..., int] = core.learn
 _warm_up: Callable[..., LevelRun] = core.WarmUp
 _sample_format: Callable[..., SampleFormat] = core.SampleFormat
+_stream: Callable[..., StreamRun] = core.Stream
 _running_standardise: Callable[..., Array] = core.running_standardise
 _column_ranges: Callable[..., tuple[Array, Array, bool]] = core.column_ranges
 
@@ -63,7 +67,6 @@ class _Compiled:
     soft_lvq: Callable[..., SoftRun]
     nearest: Callable[..., NearestRun]
     winner: Callable[..., WinnerRun]
-    evidence: Callable[..., Array | None]
     divergences: Callable[..., Array]
     assign: Callable[..., Integers]
     associate: Callable[..., tuple[Array, Array, Array]]
@@ -72,13 +75,11 @@ class _Compiled:
 
 
 def _compiled(class_name: str, suffix: str) -> _Compiled:
-    level = getattr(core, f"{class_name}Level")
     return _Compiled(
-        level=level,
+        level=getattr(core, f"{class_name}Level"),
         soft_lvq=getattr(core, f"{class_name}SoftLVQ"),
         nearest=getattr(core, f"{class_name}Nearest"),
         winner=getattr(core, f"{class_name}Winner"),
-        evidence=level.evidence,
         divergences=getattr(core, f"divergences_{suffix}"),
         assign=getattr(core, f"assign_{suffix}"),
         associate=getattr(core, f"associate_{suffix}"),
@@ -219,10 +220,24 @@ class CompiledKernel(Kernel):
         low, high = max(self.divergence.low, -LARGEST), min(self.divergence.high, LARGEST)
         return _sample_format(keys, low, high)
 
-    def evidence(
-        self, runs: Sequence[LevelRun], x: Any, sample_format: SampleFormat, T: float
-    ) -> Array | None:
-        return self._compiled.evidence(runs, x, sample_format, T)
+    def begin_stream(
+        self,
+        sample_format: SampleFormat,
+        levels: Sequence[LevelRun],
+        before: Array,
+        T: float,
+        tested: Sequence[SoftRun | NearestRun],
+        shares: Array,
+        kept: Sequence[NearestRun],
+        factor: Array,
+        answers: Sequence[NDArray[np.float32]],
+        classes: ClassIndices,
+        counted: Array,
+    ) -> StreamRun:
+        return _stream(
+            sample_format, levels, before, T, tested, shares, kept, factor, answers, classes,
+            counted,
+        )  # fmt: skip
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -274,6 +289,10 @@ class CompiledKernel(Kernel):
             X, self._embed(mu), weights, self.divergence.matrix, n_threads()
         )
         return weight, self._back(total), labels, distortion
+
+
+# Reads records of numbers by name, and standardises them as it learns (cpp/bindings/record.cpp).
+record_reader: Callable[..., RecordReader] = core.RecordReader
 
 
 def running_standardise(X: Array, count: Array, mean: Array, m2: Array, fill: Array) -> Array:

@@ -28,6 +28,8 @@ RunSettings = dict[str, Any]
 State = dict[str, Any]
 # What a sample must be for a run to take it as it comes; only a kernel looks into it.
 SampleFormat = NewType("SampleFormat", object)
+# What `StreamRun.learn` tells of a sample.
+WRONG, ENDED = 1, 2
 
 
 class Run(Protocol):
@@ -107,22 +109,6 @@ class SoftRun(Run, Protocol):
         """
         ...
 
-    def feed(self, x: Any, sample_format: SampleFormat, y: int, w: float, /) -> bool:
-        """Learn one sample of class y; False, and nothing learnt, if it is out of the ordinary."""
-        ...
-
-    def test(self, x: Any, sample_format: SampleFormat, y: int, w: float, into: Any, /) -> int:
-        """Learn one sample; 1 if it was told wrong before, 0 if not.
-
-        -1, and nothing learnt, if it is out of the ordinary. The answer goes ``into`` an array of
-        float32, if one is given.
-        """
-        ...
-
-    def answer(self, x: Any, sample_format: SampleFormat, group: Integers, /) -> Array | None:
-        """p(c|x) of one sample, codevectors in these groups; None if out of the ordinary."""
-        ...
-
 
 class NearestRun(Run, Protocol):
     """Nearest neighbours or nearest means at a temperature (cpp/nearest.hpp)."""
@@ -162,22 +148,6 @@ class NearestRun(Run, Protocol):
         """
         ...
 
-    def feed(self, x: Any, sample_format: SampleFormat, y: int, w: float, tests: bool, /) -> bool:
-        """Learn one sample of class y; False, and nothing learnt, if it is out of the ordinary."""
-        ...
-
-    def test(self, x: Any, sample_format: SampleFormat, y: int, w: float, into: Any, /) -> int:
-        """Learn one sample; 1 if it was told wrong before, 0 if not.
-
-        -1, and nothing learnt, if it is out of the ordinary. The answer goes ``into`` an array of
-        float32, if one is given.
-        """
-        ...
-
-    def answer(self, x: Any, sample_format: SampleFormat, /) -> Array | None:
-        """p(c|x) of one sample; None if it is out of the ordinary."""
-        ...
-
 
 class WinnerRun(Run, Protocol):
     """Winner takes all: stochastic vector quantization, LVQ1 and GLVQ (cpp/winner.hpp)."""
@@ -212,6 +182,45 @@ class WinnerRun(Run, Protocol):
         end: int,
     ) -> None:
         """Learn rows begin..end."""
+        ...
+
+
+class StreamRun(Protocol):
+    """All that a labelled sample of a stream concerns, in one go (cpp/stream.hpp)."""
+
+    def learn(self, x: Any, y: int, w: float, at: int, /) -> int:
+        """Learn one sample of class y: WRONG if it was told wrong before, plus ENDED.
+
+        -1, and nothing learnt, if it is out of the ordinary. In a race the answers go to row
+        ``at``.
+        """
+        ...
+
+    def answer(self, x: Any, /) -> Array | None:
+        """p(c|x) of one sample; None if it is out of the ordinary or nobody can say."""
+        ...
+
+    def likeliest(self, x: Any, /) -> int:
+        """Its likeliest class; -1 if it is out of the ordinary or nobody can say."""
+        ...
+
+
+class RecordReader(Protocol):
+    """Records of numbers as vectors (cpp/bindings/record.cpp); ``x`` is a dict, list or array.
+
+    None for whatever is out of the ordinary, and nothing learnt.
+    """
+
+    def learn(self, x: Any, /) -> Array | None:
+        """Learn a record; the vector by what is known then."""
+        ...
+
+    def take_back(self) -> None:
+        """Statistics as they were before the record learnt last."""
+        ...
+
+    def transform(self, x: Any, /) -> Array | None:
+        """The vector by what is known."""
         ...
 
 
@@ -334,12 +343,28 @@ class Kernel(Protocol):
         """
         ...
 
-    def evidence(
-        self, runs: Sequence[LevelRun], x: Any, sample_format: SampleFormat, T: float
-    ) -> Array | None:
-        """log sum_i rho_i exp(-d(x, mu_i)/T) of one sample for each of several levels.
+    def begin_stream(
+        self,
+        sample_format: SampleFormat,
+        levels: Sequence[LevelRun],
+        before: Array,
+        T: float,
+        tested: Sequence[SoftRun | NearestRun],
+        shares: Array,
+        kept: Sequence[NearestRun],
+        factor: Array,
+        answers: Sequence[NDArray[np.float32]],
+        classes: ClassIndices,
+        counted: Array,
+    ) -> StreamRun | None:
+        """Everyone that hears of the samples of a stream; None if each has to be looked at.
 
-        None if the sample is out of the ordinary or a run cannot say.
+        ``levels`` learn the samples of their class, those of ``tested`` are tested on all and then
+        learn them, by ``factor`` of the class, those of ``kept`` only take them in. Who has a share
+        answers; where nobody has, the levels do at temperature ``T``, if that is above 0, each
+        class as likely as the weight of its samples, ``before`` its level and in it. In a race
+        ``answers`` of every one tested, ``classes`` and weights ``counted`` are arrays with a row
+        for each sample, IN/OUT; otherwise all three are empty.
         """
         ...
 

@@ -21,8 +21,10 @@ from annealed.estimators.kept_samples import KeptSamples
 from annealed.fine_tuning.methods import GeneralizedTuning, SoftTuning, WinnerTuning
 from annealed.fine_tuning.model import Fits, TunedModel
 from annealed.fine_tuning.nearest import Nearest
+from annealed.fine_tuning.newcomers import TuningOptions
+from annealed.fine_tuning.race import Race
 from annealed.fine_tuning.scoring import Candidate
-from annealed.fine_tuning.stream_race import Race, StreamTuner, TuningOptions
+from annealed.fine_tuning.stream_tuner import StreamTuner
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, Voter
 from annealed.path import Level, Split

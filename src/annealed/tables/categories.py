@@ -85,8 +85,11 @@ class Categories:
     @property
     def scale(self) -> float:
         """What every indicator is multiplied with, 1 while there is one category only."""
-        variety = self.total**2 - int((self.counts.astype(object) ** 2).sum())
-        return self.total / math.sqrt(variety) if variety > 0 else 1.0
+        total, counts = self.total, self.counts
+        if total >= 2**31:  # the sum of squares might be more than 64 bits hold
+            counts = counts.astype(object)
+        variety = total**2 - int((counts * counts).sum())
+        return total / math.sqrt(variety) if variety > 0 else 1.0
 
     def names(self, column: str) -> list[str]:
         """A name for every indicator."""

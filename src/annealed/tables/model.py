@@ -107,7 +107,7 @@ plausible_n_clusters_, temperature_, voters_, weights_
         estimator: Any = None,
         *,
         standardize: bool = True,
-        unknown: str = "error",
+        unknown: str = "auto",
         kinds: Mapping[str, str] | None = None,
         max_categories: int = 30,
     ) -> None:
@@ -160,9 +160,25 @@ plausible_n_clusters_, temperature_, voters_, weights_
         return self
 
     def learn_one(self, x: Record, y: Any = None, w: float = 1.0) -> None:
-        """Learn one record, a dict in any order of its keys or an array, of weight w."""
-        first = not self.__sklearn_is_fitted__()
+        """Learn one record, a dict in any order of its keys or an array, of weight w.
+
+        The first record says what columns there are. Later ones may lack some of them: a number
+        that is missing is taken for its running mean (after `fit` for the median), a text that is
+        missing is a category of its own. Keys that are new are left out. (``unknown="error"``
+        refuses both.)
+        """
+        first = "estimator_" not in self.__dict__
         # A record that is refused, by whomever, has taught nobody anything.
+        plain = None if first else self.preprocessor_.learn_plain(x)
+        if plain is not None and hasattr(self.estimator_, "learn_one"):
+            try:
+                self.estimator_.learn_one(plain, y, w)
+            except BaseException:
+                self.preprocessor_.take_back()
+                raise
+            return
+        if plain is not None:
+            self.preprocessor_.take_back()
         step = self._new_preprocessor() if first else self.preprocessor_.copy()
         z = step.learn_one(x)
         estimator = self._new_estimator(y) if first else self.estimator_
@@ -213,7 +229,7 @@ plausible_n_clusters_, temperature_, voters_, weights_
         return rows
 
     def _row(self, x: Record) -> Floats:
-        if isinstance(x, Mapping) and self.target_name_ in x:
+        if self.target_name_ is not None and isinstance(x, Mapping) and self.target_name_ in x:
             x = {name: cell for name, cell in x.items() if name != self.target_name_}
         return self.preprocessor_.transform_one(x)
 
@@ -231,7 +247,10 @@ plausible_n_clusters_, temperature_, voters_, weights_
 
     @_can("predict")
     def predict_one(self, x: Record) -> Any:
-        """Class or cluster of one record; None before the first was learnt."""
+        """Class or cluster of one record; None before the first was learnt.
+
+        Keys that are missing or new are taken as in `learn_one`.
+        """
         if not self.__sklearn_is_fitted__():
             return None
         z = self._row(x)
@@ -281,7 +300,7 @@ plausible_n_clusters_, temperature_, voters_, weights_
         check_is_fitted(self)
         twin: Self = clone(self)
         level = self.estimator_.at(**where)
-        twin._set(self.preprocessor_, level, self.target_name_)
+        twin._set(self.preprocessor_.copy(), level, self.target_name_)
         return twin
 
     @property

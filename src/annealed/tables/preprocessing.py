@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from annealed.kernels.compiled import running_standardise
+from annealed.kernels.compiled import record_reader, running_standardise
+from annealed.kernels.protocol import RecordReader
 from annealed.tables.categories import Categories
 from annealed.tables.columns import (
     LARGEST,
@@ -32,7 +33,7 @@ from annealed.tables.columns import (
 from annealed.tables.frames import frame_of
 from annealed.tables.kinds import KINDS, NUMERIC
 from annealed.tables.running import learn_row, spread, standardised
-from annealed.tables.state import read_state
+from annealed.tables.state import UNKNOWN, read_state
 
 
 class TablePreprocessor(TransformerMixin, BaseEstimator):
@@ -47,9 +48,10 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     standardize : bool, default=True
         Whether columns are scaled at all. Without it numbers stay as they are and indicators are
         0 and 1; missing cells are filled all the same.
-    unknown : {"error", "ignore"}, default="error"
+    unknown : {"auto", "error", "ignore"}, default="auto"
         What to do with a column or a key that is missing or new: raise a ValueError that names it,
-        or take it for a missing cell or leave it out.
+        or take it for a missing cell or leave it out. "auto" is "ignore" for records (dicts, whose
+        keys may come and go; in `fit` only once columns are known) and "error" for tables.
     kinds : dict or None, default=None
         What columns are, by name, where it cannot be seen or should be otherwise: "number",
         "boolean", "datetime" or "category" (of an array by "x0", "x1", ...).
@@ -92,7 +94,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         self,
         *,
         standardize: bool = True,
-        unknown: str = "error",
+        unknown: str = "auto",
         kinds: Mapping[str, str] | None = None,
         max_categories: int = 30,
     ) -> None:
@@ -104,8 +106,8 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     # -- what the columns are ------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        if self.unknown not in ("error", "ignore"):
-            raise ValueError(f"unknown must be 'error' or 'ignore', got {self.unknown!r}")
+        if self.unknown not in UNKNOWN:
+            raise ValueError(f"unknown must be one of {short_list(UNKNOWN)}, got {self.unknown!r}")
         for name, kind in (self.kinds or {}).items():
             if kind not in KINDS:
                 raise ValueError(
@@ -147,11 +149,12 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         self._texts = [Categories([], int(self.max_categories), other=True) for _ in range(texts)]
 
     def _columns(self, X: Any) -> Columns:
-        ignore = self.unknown == "ignore"
         if not hasattr(self, "kinds_"):
             self._check_parameters()
-            found = columns_of(X, ignore_unknown=ignore)
+            found = columns_of(X, ignore_unknown=self.unknown == "ignore")
         else:
+            records = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
+            ignore = self._keys_may_differ if records else self.unknown == "ignore"
             found = columns_of(X, self._names, ignore_unknown=ignore)
         if not found.n_rows:
             width = len(found.columns)
@@ -161,8 +164,14 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             )
         return found
 
+    @property
+    def _keys_may_differ(self) -> bool:
+        """Whether records may have other keys than the first."""
+        return self.unknown != "error"
+
     def _begin(self, X: Any) -> Columns:
         """Forget everything; the columns of X say what columns are."""
+        self.__dict__.pop("_reader", None)
         for name in ("kinds_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         columns = self._columns(X)
@@ -261,6 +270,9 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         ndarray of shape (n_features_out,)
             What `transform_one` then makes of it.
         """
+        z = self.learn_plain(record)
+        if z is not None:
+            return z
         if not hasattr(self, "kinds_"):
             self._begin([record])
         x, labels = self._cells(record)
@@ -272,12 +284,38 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             else:
                 categories.counts[place] += 1
         if self.standardize and not labels:
-            z: Floats = Z[0]
-            return z
+            first: Floats = Z[0]
+            return first
         return self._vector(x, labels)
+
+    def learn_plain(self, record: Any) -> Floats | None:
+        """As `learn_one`, for records of numbers in a stream under way; None for others.
+
+        What it learnt last can be taken back.
+        """
+        reader = self.__dict__.get("_reader") or self._new_reader()
+        return None if reader is None else reader.learn(record)
+
+    def take_back(self) -> None:
+        """Forget the record that `learn_plain` learnt last."""
+        self._reader.take_back()
+
+    def _new_reader(self) -> RecordReader | None:
+        """What reads records in one go; None where there are texts, or nothing is known yet."""
+        if not hasattr(self, "kinds_") or self._texts:
+            return None
+        self._reader = record_reader(
+            self._names, bool(self.standardize), self._keys_may_differ, LARGEST,
+            self._count, self._mean, self._m2, self._fill,
+        )  # fmt: skip
+        return self._reader
 
     def transform_one(self, record: Mapping[str, Any] | Sequence[Any]) -> Floats:
         """One record as a vector, shape (n_features_out,)."""
+        reader = self.__dict__.get("_reader") or self._new_reader()
+        z = None if reader is None else reader.transform(record)
+        if z is not None:
+            return z
         if not hasattr(self, "kinds_"):
             check_is_fitted(self)  # raises; asking it takes longer than the record
         return self._vector(*self._cells(record))
@@ -285,20 +323,33 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     def _vector(self, x: Floats, labels: list[str | None]) -> Floats:
         if not labels:
             return self._scaled(x)
-        blocks = []
-        for categories, label in zip(self._texts, labels, strict=True):
-            block = np.zeros((1, categories.width))
+        places, offsets, width = self._layout()
+        z = np.zeros(width)
+        z[places] = self._scaled(x)
+        for categories, offset, label in zip(self._texts, offsets, labels, strict=True):
             place = categories.place_of(label)
             if place >= 0:
-                block[0, place] = categories.scale if self.standardize else 1.0
-            blocks.append(block)
-        z: Floats = self._joined(self._scaled(x[None, :]), blocks)[0]
+                z[offset + place] = categories.scale if self.standardize else 1.0
         return z
+
+    def _layout(self) -> tuple[list[int], list[int], int]:
+        """Where numbers come out, where the indicators of texts begin, and how many there are."""
+        places: list[int] = []
+        offsets: list[int] = []
+        texts, width = iter(self._texts), 0
+        for kind in self.kinds_:
+            if kind == "category":
+                offsets.append(width)
+                width += next(texts).width
+            else:
+                places.append(width)
+                width += 1
+        return places, offsets, width
 
     def _cells(self, record: Mapping[str, Any] | Sequence[Any]) -> tuple[Floats, list[str | None]]:
         """Numbers and texts of a record."""
         if isinstance(record, Mapping):
-            cells: Any = cells_of_record(record, self._names, self.unknown == "ignore")
+            cells: Any = cells_of_record(record, self._names, self._keys_may_differ)
         else:
             cells = record
             if len(cells) != len(self._names):
@@ -329,11 +380,22 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         """A twin that can go on by itself."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
+        twin.__dict__.pop("_reader", None)  # it leads to the original's statistics
         if hasattr(self, "kinds_"):
             for name in ("_count", "_mean", "_m2", "_fill"):
                 setattr(twin, name, getattr(self, name).copy())
             twin._texts = [categories.copy() for categories in self._texts]
         return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_reader"}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; `fit` and the next rows of a stream heed them."""
+        self.__dict__.pop("_reader", None)
+        super().set_params(**params)
+        return self
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -361,15 +423,12 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         """Numbers and indicators in the order of the columns."""
         if not blocks:
             return numbers
-        rest, parts = iter(blocks), []
-        k = 0
-        for kind in self.kinds_:
-            if kind == "category":
-                parts.append(next(rest))
-            else:
-                parts.append(numbers[:, k : k + 1])
-                k += 1
-        return np.concatenate(parts, axis=1)
+        places, offsets, width = self._layout()
+        Z = np.empty((len(numbers), width))
+        Z[:, places] = numbers
+        for block, offset in zip(blocks, offsets, strict=True):
+            Z[:, offset : offset + block.shape[1]] = block
+        return Z
 
     def inverse_transform(self, Z: ArrayLike) -> Floats:
         """Vectors in the columns' own units; indicators become shares between 0 and 1.

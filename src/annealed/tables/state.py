@@ -12,6 +12,9 @@ from annealed.tables.categories import Categories
 from annealed.tables.columns import Floats
 from annealed.tables.kinds import KINDS, NUMERIC
 
+# What may be done with columns and keys that are missing or new.
+UNKNOWN = "auto", "error", "ignore"
+
 
 class PreprocessorState(TypedDict):
     """What `TablePreprocessor.to_state` gives and a model file holds; `read_state` checks more."""
@@ -87,7 +90,7 @@ def read_state(state: Mapping[str, Any]) -> dict[str, Any]:
     numeric = sum(kind in NUMERIC for kind in kinds)
     return {
         "standardize": _plain(state, "standardize", bool),
-        "unknown": _plain(state, "unknown", str, lambda v: v in ("error", "ignore")),
+        "unknown": _plain(state, "unknown", str, lambda v: v in UNKNOWN),
         "declared_kinds": declared,
         "max_categories": _plain(state, "max_categories", int, lambda v: v >= 1),
         "names": names,

@@ -127,9 +127,7 @@ class ReferenceKernel(Kernel):
     def sample_format(self, keys: tuple[Any, ...] | None) -> None:
         return None
 
-    def evidence(
-        self, runs: Sequence[LevelRun], x: Any, sample_format: SampleFormat, T: float
-    ) -> None:
+    def begin_stream(self, sample_format: SampleFormat, *parts: Any) -> None:
         return None
 
     # -- reading -------------------------------------------------------------------------------

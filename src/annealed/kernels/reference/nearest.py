@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from annealed.divergences import Array, BregmanDivergence, Separable, SquaredEuclidean
-from annealed.kernels.protocol import ClassIndices, Integers, Rows, RunSettings, SampleFormat, State
+from annealed.kernels.protocol import ClassIndices, Integers, Rows, RunSettings, State
 from annealed.kernels.reference.level import presented
 
 LEAST_BLAME = 1e-6
@@ -197,12 +196,3 @@ class Nearest:
             setattr(self, name, np.array(state[name]))
         for name in NUMBERS:
             setattr(self, name, state[name])
-
-    def feed(self, x: Any, sample_format: SampleFormat, y: int, w: float, tests: bool, /) -> bool:
-        return False  # every sample is looked at
-
-    def test(self, x: Any, sample_format: SampleFormat, y: int, w: float, into: Any, /) -> int:
-        return -1
-
-    def answer(self, x: Any, sample_format: SampleFormat, /) -> None:
-        return None

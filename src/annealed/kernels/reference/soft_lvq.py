@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from annealed.divergences import Array, BregmanDivergence, Separable, SquaredEuclidean
-from annealed.kernels.protocol import ClassIndices, Integers, Rows, RunSettings, SampleFormat, State
+from annealed.kernels.protocol import ClassIndices, Integers, Rows, RunSettings, State
 from annealed.kernels.reference.level import presented
 
 # A codevector that is wrong or right about a sample by less does not hear of it.
@@ -148,12 +146,3 @@ class SoftLVQ:
             for name, array in getattr(self, kind).items():
                 array[:] = state[f"{kind}_{name}"]
         self.updates, self.waiting = state["updates"], state["waiting"]
-
-    def feed(self, x: Any, sample_format: SampleFormat, y: int, w: float, /) -> bool:
-        return False  # every sample is looked at
-
-    def test(self, x: Any, sample_format: SampleFormat, y: int, w: float, into: Any, /) -> int:
-        return -1
-
-    def answer(self, x: Any, sample_format: SampleFormat, group: Integers, /) -> None:
-        return None
