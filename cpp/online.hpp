@@ -105,12 +105,14 @@ public:
     double evidence(const RowPointer& pointer, double T) override {
         if (!pending_weights.empty()) return std::numeric_limits<double>::quiet_NaN();
         const double nearest = measure(read_row(reader_, pointer));
-        double total = 0, weight = 0;
-        for (int i = 0; i < K; ++i) {
-            total += r[i] * std::exp((nearest - divergence_[i]) / T);
-            weight += r[i];
+        const Vec scale = Vec::all(-1 / T), least = Vec::all(nearest);
+        Vec total = Vec::all(0.0), weight = total;
+        for (std::size_t k = 0; k < r.size(); k += W) {  // what pads the last tile has no weight
+            const Vec mine = Vec::load(&r[k]);
+            total = fmadd(mine, exp((Vec::load(&divergence_[k]) - least) * scale), total);
+            weight = weight + mine;
         }
-        return std::log(total / weight) - nearest / T;
+        return std::log(sum(total) / sum(weight)) - nearest / T;
     }
 
     // Called after the state has been filled in from a saved one.
@@ -506,6 +508,12 @@ struct Samples {
     const std::int32_t* classes;  // per row of the array, or null: all of class 0
     const double* weights;        // per row of the array, or null: all 1
     const std::uint8_t* roles;    // per row of the array, or null: all both
+
+    RowPointer row(std::int64_t k) const {
+        const std::size_t item = single_precision ? sizeof(float) : sizeof(double);
+        return {data + static_cast<std::ptrdiff_t>(item) * k * row_stride, feature_stride,
+                single_precision};
+    }
 };
 
 // Presents samples begin..end in order until one of them completes its class's level. Returns the
@@ -513,7 +521,6 @@ struct Samples {
 inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& samples,
                           std::int64_t begin, std::int64_t end) {
     const FlushDenormals flush;
-    const std::size_t item = samples.single_precision ? sizeof(float) : sizeof(double);
     for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t row = samples.order ? samples.order[k] : k;
         const double w = samples.weights ? samples.weights[row] : 1.0;
@@ -522,9 +529,7 @@ inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& 
         if (c >= levels.size()) throw std::out_of_range("a row is of a class that does not exist");
         LevelBase& level = *levels[c];
         level.seen += w;
-        level.step({samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
-                    samples.feature_stride, samples.single_precision},
-                   w, samples.roles ? samples.roles[row] : both_roles);
+        level.step(samples.row(row), w, samples.roles ? samples.roles[row] : both_roles);
         if (level.done) return k + 1;
     }
     return end;

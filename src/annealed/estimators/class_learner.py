@@ -15,14 +15,18 @@ from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
 from annealed.fine_tuning.class_weights import class_factors, seen_weights
 from annealed.fine_tuning.held_out import Selection, select
-from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS
+from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WinnerTuning
 from annealed.fine_tuning.model import Fits, as_annealed
+from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.newcomers import TuningOptions
+from annealed.fine_tuning.race import Contestant
 from annealed.fine_tuning.scoring import Score
 from annealed.fine_tuning.stream_tuner import StreamTuner
 from annealed.fine_tuning.tunable import LabelledRows
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters
+from annealed.kernels import kernel_for
+from annealed.kernels.protocol import SampleFormat, StreamRun
 from annealed.path import AnnealingPath, Level, check_level
 from annealed.stored import State, one_width, require
 
@@ -234,22 +238,114 @@ class ClassLearner(Learner[ClassSettings]):
         while begin < end:
             tuner.prepare(annealer, lambda: self.log_prior(settings), settings.score)
             stop = tuner.next_decision(weights, begin, end)
+            if self._levels_tell(settings):
+                begin, wrong = self._learn_and_tell(rows, index, weights, begin, stop, settings)
+                losses.append(wrong)
+                continue
             stop = annealer.absorb(rows, index, weights, settings.listen, begin, stop, pause=True)
             here = slice(begin, stop)
-            plain, wrong = tuner.learn(
+            plain, told = tuner.learn(
                 rows[here], index[here], None if weights is None else weights[here],
                 annealer, settings.score,
             )  # fmt: skip
-            if wrong is None:
+            if told is None:
                 present = stop - here.start
                 if weights is not None:
                     present = int(np.count_nonzero(weights[here]))
-                wrong = np.full(present, np.nan)
-            losses.append(wrong)
+                told = np.full(present, np.nan)
+            losses.append(told)
             if plain is not None:
                 annealer.track(plain)
             begin = stop
         return np.concatenate(losses) if losses else None
+
+    def _learn_and_tell(
+        self,
+        rows: NDArray[Any],
+        index: Index,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        settings: ClassSettings,
+    ) -> tuple[int, Array]:
+        """Learn rows of levels that answer themselves, at most up to the end of one.
+
+        How far it came, and whether they were wrong about each row that counts.
+        """
+        annealer, tuner = self.annealer, self.tuner
+        sample_format = kernel_for(self.divergence).sample_format(None)
+        assert tuner is not None and sample_format is not None
+        run = self.begin_stream(sample_format, settings)
+        assert run is not None
+        end = min(end, begin + annealer.rows_at_once)
+        at = 0 if tuner.race is None else tuner.race.seen
+        stop, wrong = run.learn_rows(rows, index, weights, begin, end, at)
+        annealer.close_levels()
+        if settings.listen is not None:
+            settings.listen(annealer)
+        wrong = wrong[: stop - begin]
+        if weights is not None:
+            wrong = wrong[weights[begin:stop] > 0]
+        plain = tuner.note(len(wrong), annealer, settings.score)
+        if plain is not None:
+            annealer.track(plain)
+        return stop, wrong
+
+    def begin_stream(
+        self, sample_format: SampleFormat, settings: ClassSettings
+    ) -> StreamRun | None:
+        """Everyone that the next samples concern; None if something has to be decided first."""
+        annealer, tuner = self.annealer, self.tuner
+        tested: list[Contestant] = []
+        kept: list[Nearest] = []
+        shares, factor, race = np.empty(0), np.empty(0), None
+        if tuner is not None:
+            if tuner.is_due(annealer) or tuner.meets_companions:
+                return None
+            race, factor, tested, shares = tuner.race, tuner.factor, tuner.tested, tuner.shares_told
+            if any(isinstance(each, WinnerTuning) for each in tested):
+                return None  # which answers by the long way only
+            kept = [each for each in tuner.companions if each not in tested]
+        return kernel_for(self.divergence).begin_stream(
+            sample_format,
+            [state.run for state in annealer.classes],
+            np.array([state.weight for state in annealer.classes], dtype=float),
+            0.0 if shares.any() else self._plain_temperature(settings),
+            [each.run for each in tested],
+            shares,
+            [each.run for each in kept],
+            factor,
+            [] if race is None else race.answers,
+            np.zeros(0, dtype=np.int32) if race is None else race.classes,
+            np.zeros(0) if race is None else race.counted,
+        )
+
+    def _plain_temperature(self, settings: ClassSettings) -> float:
+        """T at which levels that track answer themselves; 0 where they do not.
+
+        Classes are then as likely as they were seen.
+        """
+        annealer = self.annealer
+        if self.fixed is not None or not annealer.finished or not settings.priors.as_seen:
+            return 0.0
+        T = min(state.temperature for state in annealer.classes)
+        return T if self.tuner is None else T * self.tuner.tempering
+
+    def _levels_tell(self, settings: ClassSettings) -> bool:
+        """Whether levels answer themselves, and learning tells how they did."""
+        tuner = self.tuner
+        return (
+            tuner is not None
+            and not (tuner.speakers or tuner.meets_companions)
+            and not any(isinstance(each, WinnerTuning) for each in tuner.contestants)
+            and self._plain_temperature(settings) > 0
+            and kernel_for(self.divergence).sample_format(None) is not None
+        )
+
+    def tells_losses(self, settings: ClassSettings) -> bool:
+        """Whether learning a sample tells how the model that answers did on it."""
+        told = self.tuner is not None and self.tuner.tells_losses
+        return told or self._levels_tell(settings)
 
     def reheat(self, temperature: float, settings: ClassSettings) -> None:
         """Go back up the ladder."""
@@ -265,7 +361,7 @@ class ClassLearner(Learner[ClassSettings]):
         self.level_scores = None
 
     def _watched(self, settings: ClassSettings) -> Vote | None:
-        if self.tuner is not None and self.tuner.tells_losses:
+        if self.tells_losses(settings):
             return None
         return self.answering(settings)
 
