@@ -207,13 +207,16 @@ def _deviance(newer: float, k: int, older: float, m: int, mean: float, whole: bo
 
     Of losses that are 0 or 1 (``whole``), otherwise of counts.
     """
-
-    def of(x: float, n: int, expected: float) -> float:
-        return x * math.log(x / (n * expected)) if x > 0 else 0.0
-
-    found = of(newer, k, mean) + of(older, m, mean)
+    log, found = math.log, 0.0
+    if newer > 0:
+        found += newer * log(newer / (k * mean))
+    if older > 0:
+        found += older * log(older / (m * mean))
     if whole and mean < 1:
-        found += of(k - newer, k, 1 - mean) + of(m - older, m, 1 - mean)
+        if newer < k:
+            found += (k - newer) * log((k - newer) / (k * (1 - mean)))
+        if older < m:
+            found += (m - older) * log((m - older) / (m * (1 - mean)))
     return 2 * found
 
 

@@ -508,7 +508,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             if label not in known
         )
         place = {label: c for c, label in enumerate([*known, *(label for _, label in new)])}
-        index = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
+        places = np.array([place.get(label, 0) for label in all_classes.tolist()], dtype=np.int32)
+        index = places[np.searchsorted(all_classes, labels)]
         before = len(learner.annealer.unconverged)
         begin = 0
         for row, label in new:
