@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,16 @@ from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WinnerTuning
 from annealed.fine_tuning.model import Fits, as_annealed
 from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.newcomers import TuningOptions
-from annealed.fine_tuning.race import Contestant
+from annealed.fine_tuning.race import LAP, Contestant
 from annealed.fine_tuning.scoring import Score
 from annealed.fine_tuning.stream_tuner import StreamTuner
 from annealed.fine_tuning.tunable import LabelledRows
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters
-from annealed.kernels import kernel_for
+from annealed.kernels import WORK_PER_CALL, kernel_for
 from annealed.kernels.protocol import SampleFormat, StreamRun
 from annealed.path import AnnealingPath, Level, check_level
-from annealed.stored import State, one_width, require
+from annealed.stored import State, Stored, one_width, require
 
 # More codevectors are tried where the coldest level has such a share of the answer, and there are
 # so many rows for each.
@@ -64,6 +64,18 @@ class ClassSettings(LearnerSettings):
         return not self.last or self.method is not None
 
 
+class Stream(NamedTuple):
+    """All that learns rows, as long as nothing has to be decided.
+
+    tells : whether it tells how who answers did
+    at_once : rows to learn in one call
+    """
+
+    run: StreamRun
+    tells: bool
+    at_once: int
+
+
 @dataclass(eq=False)
 class ClassLearner(Learner[ClassSettings]):
     """Learns several classes, chooses among levels and fine-tunes.
@@ -78,6 +90,7 @@ class ClassLearner(Learner[ClassSettings]):
     tuner: StreamTuner | None = None
     level_scores: list[float] | None = None
     units: Units | None = None
+    _stream: Annotated[Stream | None, Stored.NEVER] = None  # while rows are being learnt
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -218,7 +231,10 @@ class ClassLearner(Learner[ClassSettings]):
         settings: ClassSettings,
     ) -> None:
         """Learn rows begin..end, given in the units given, each once."""
-        super().learn(self.in_units(rows), index, weights, begin, end, settings)
+        try:
+            super().learn(self.in_units(rows), index, weights, begin, end, settings)
+        finally:
+            self._stream = None
 
     def _absorb(
         self,
@@ -236,31 +252,52 @@ class ClassLearner(Learner[ClassSettings]):
             return None
         losses: list[Array] = []
         while begin < end:
-            tuner.prepare(annealer, lambda: self.log_prior(settings), settings.score)
+            if tuner.is_due(annealer):
+                tuner.prepare(annealer, lambda: self.log_prior(settings), settings.score)
+                self._stream = None
             stop = tuner.next_decision(weights, begin, end)
-            if self._levels_tell(settings):
-                begin, wrong = self._learn_and_tell(rows, index, weights, begin, stop, settings)
-                losses.append(wrong)
+            stream = self._stream
+            if stream is None and stop - begin > 1:
+                stream = self._stream = self._new_stream(settings)
+            if stream is not None:
+                begin, told = self._learn_in_one_go(
+                    stream, rows, index, weights, begin, stop, settings
+                )
+                losses.append(told)
                 continue
             stop = annealer.absorb(rows, index, weights, settings.listen, begin, stop, pause=True)
             here = slice(begin, stop)
-            plain, told = tuner.learn(
+            plain, wrong = tuner.learn(
                 rows[here], index[here], None if weights is None else weights[here],
                 annealer, settings.score,
             )  # fmt: skip
-            if told is None:
+            if wrong is None:
                 present = stop - here.start
                 if weights is not None:
                     present = int(np.count_nonzero(weights[here]))
-                told = np.full(present, np.nan)
-            losses.append(told)
+                wrong = np.full(present, np.nan)
+            losses.append(wrong)
             if plain is not None:
                 annealer.track(plain)
             begin = stop
         return np.concatenate(losses) if losses else None
 
-    def _learn_and_tell(
+    def _new_stream(self, settings: ClassSettings) -> Stream | None:
+        """Everyone that the next rows concern; None where the kernel has no such thing."""
+        sample_format = kernel_for(self.divergence).sample_format(None)
+        if sample_format is None:
+            return None
+        run = self.begin_stream(sample_format, settings)
+        tuner = self.tuner
+        if run is None or tuner is None or not (tuner.factor > 0).all():
+            return None
+        work = sum(each.work_per_row for each in tuner.tested)
+        at_once = min(self.annealer.rows_at_once, max(1, WORK_PER_CALL // max(work, 1)))
+        return Stream(run, self.tells_losses(settings), at_once)
+
+    def _learn_in_one_go(
         self,
+        stream: Stream,
         rows: NDArray[Any],
         index: Index,
         weights: Array | None,
@@ -268,28 +305,32 @@ class ClassLearner(Learner[ClassSettings]):
         end: int,
         settings: ClassSettings,
     ) -> tuple[int, Array]:
-        """Learn rows of levels that answer themselves, at most up to the end of one.
+        """Learn rows, at most up to the end of a level or of a lap.
 
-        How far it came, and whether they were wrong about each row that counts.
+        How far it came, and whether who answers was wrong about each row that counts, where that
+        is known.
         """
         annealer, tuner = self.annealer, self.tuner
-        sample_format = kernel_for(self.divergence).sample_format(None)
-        assert tuner is not None and sample_format is not None
-        run = self.begin_stream(sample_format, settings)
-        assert run is not None
-        end = min(end, begin + annealer.rows_at_once)
-        at = 0 if tuner.race is None else tuner.race.seen
-        stop, wrong = run.learn_rows(rows, index, weights, begin, end, at)
-        annealer.close_levels()
-        if settings.listen is not None:
-            settings.listen(annealer)
+        assert tuner is not None
+        race = tuner.race
+        stop, wrong = stream.run.learn_rows(
+            rows, index, weights, begin, min(end, begin + stream.at_once),
+            0 if race is None else race.seen,
+        )  # fmt: skip
         wrong = wrong[: stop - begin]
         if weights is not None:
             wrong = wrong[weights[begin:stop] > 0]
+        if any(state.run.done for state in annealer.classes):
+            self._stream = None
+        annealer.close_levels()
+        if settings.listen is not None:
+            settings.listen(annealer)
         plain = tuner.note(len(wrong), annealer, settings.score)
         if plain is not None:
             annealer.track(plain)
-        return stop, wrong
+        if race is not None and (tuner.race is not race or race.seen % LAP == 0):
+            self._stream = None
+        return stop, wrong if stream.tells else np.full(len(wrong), np.nan)
 
     def begin_stream(
         self, sample_format: SampleFormat, settings: ClassSettings
@@ -352,6 +393,7 @@ class ClassLearner(Learner[ClassSettings]):
         self._start_again(temperature, settings, 0)
 
     def _start_again(self, temperature: float, settings: ClassSettings, samples: int) -> None:
+        self._stream = None
         if self.tuner is not None:
             self.tuner = self.tuner.copy()
             self.tuner.restart_after_drift(
