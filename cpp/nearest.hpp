@@ -340,7 +340,6 @@ template <class Divergence>
 void learn_nearest(Nearest<Divergence>& model, const Samples& samples, std::int64_t begin,
                    std::int64_t end, bool tests, double* posterior) {
     const FlushDenormals flush;
-    const std::size_t item = samples.single_precision ? sizeof(float) : sizeof(double);
     for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t row = samples.order ? samples.order[k] : k;
         const double w = samples.weights ? samples.weights[row] : 1.0;
@@ -348,8 +347,7 @@ void learn_nearest(Nearest<Divergence>& model, const Samples& samples, std::int6
         const int y = samples.classes[row];
         if (y < 0 || y >= model.classes)
             throw std::out_of_range("a row is of a class that does not exist");
-        const RowPointer pointer{samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
-                                 samples.feature_stride, samples.single_precision};
+        const RowPointer pointer = samples.at(row);
         if (tests)
             model.step(pointer, y, w, posterior ? posterior + (k - begin) * model.classes : nullptr);
         else

@@ -107,12 +107,14 @@ public:
     double evidence(const RowPointer& pointer, double T) override {
         if (!pending_weights.empty()) return std::numeric_limits<double>::quiet_NaN();
         const double nearest = measure(read_row(reader_, pointer));
-        double total = 0, weight = 0;
-        for (int i = 0; i < K; ++i) {
-            total += r[i] * std::exp((nearest - divergence_[i]) / T);
-            weight += r[i];
+        const Vec scale = Vec::all(-1 / T), least = Vec::all(nearest);
+        Vec total = Vec::all(0.0), weight = total;
+        for (std::size_t k = 0; k < r.size(); k += W) {  // what pads the last tile has no weight
+            const Vec mine = Vec::load(&r[k]);
+            total = fmadd(mine, exp((Vec::load(&divergence_[k]) - least) * scale), total);
+            weight = weight + mine;
         }
-        return std::log(total / weight) - nearest / T;
+        return std::log(sum(total) / sum(weight)) - nearest / T;
     }
 
     // Called after the state has been filled in from a saved one.

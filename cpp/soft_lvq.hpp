@@ -304,16 +304,13 @@ template <class Divergence>
 void learn_soft(SoftLVQ<Divergence>& model, const Samples& samples, std::int64_t begin,
                 std::int64_t end, double* posterior, bool averaged) {
     const FlushDenormals flush;
-    const std::size_t item = samples.single_precision ? sizeof(float) : sizeof(double);
     for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t row = samples.order ? samples.order[k] : k;
         const double w = samples.weights ? samples.weights[row] : 1.0;
         if (w == 0) continue;
         if (samples.classes[row] < 0 || samples.classes[row] >= model.n_classes())
             throw std::out_of_range("a row is of a class that does not exist");
-        model.step({samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
-                    samples.feature_stride, samples.single_precision},
-                   samples.classes[row], w, posterior ? posterior + (k - begin) * model.n_classes() : nullptr,
+        model.step(samples.at(row), samples.classes[row], w, posterior ? posterior + (k - begin) * model.n_classes() : nullptr,
                    averaged);
     }
 }

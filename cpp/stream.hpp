@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
 #include <vector>
 
-#include "level.hpp"
+#include "online.hpp"
 
 namespace annealed {
 
@@ -38,8 +41,12 @@ struct Stream {
     std::vector<Tested> tested;
     std::vector<Runner*> kept;
     Doubles factor;  // how much a sample of each class counts for runners
-    // The levels answer at temperature T where it is above 0 and no runner has a share; `before` is
-    // the weight of the samples that each class had before its level.
+    // Of a race, a row for each sample: its class and how much it counts; or null.
+    std::int32_t* classes_met = nullptr;
+    double* counted = nullptr;
+    std::size_t room = 0;
+    // The levels answer at temperature T where it is above 0, and then no runner has a share;
+    // `before` is the weight of the samples that each class had before its level.
     double T = 0;
     Doubles before;
 
@@ -48,33 +55,36 @@ struct Stream {
     // Learn a sample; whether the answer was another class than y. In a race answers go to their
     // row `at`.
     bool learn(const RowPointer& row, int y, double w, std::size_t at) {
+        prepare();
+        const bool told = levels_answer(row);
+        const bool wrong = told && likeliest() != y;
         LevelBase& level = *levels[static_cast<std::size_t>(y)];
         level.seen += w;
         level.step(row, w, both_roles);
-        if (tested.empty() && kept.empty()) return false;
-        const double counted = w * factor[static_cast<std::size_t>(y)];
-        prepare();
+        if (tested.empty() && kept.empty()) return wrong;
+        const double weight = w * factor[static_cast<std::size_t>(y)];
+        if (classes_met) classes_met[at] = y, counted[at] = weight;
         for (const Tested& each : tested) {
-            each.runner->test(row, y, counted, one_.data());
+            each.runner->test(row, y, weight, one_.data());
             if (each.answers)
                 std::copy(one_.begin(), one_.end(), each.answers + at * one_.size());
             add(each.share);
         }
-        for (Runner* each : kept) each->keep(row, y, counted);
-        return likeliest() != y;
+        for (Runner* each : kept) each->keep(row, y, weight);
+        return told ? wrong : likeliest() != y;
     }
 
     // p(c|x) before calibration; false where nobody can say.
     bool answer(const RowPointer& row) {
         prepare();
-        bool anyone = false;
+        bool anyone = levels_answer(row);
         for (const Tested& each : tested) {
             if (each.share == 0) continue;
             anyone = true;
             each.runner->answer(row, one_.data());
             add(each.share);
         }
-        return anyone || levels_answer(row);
+        return anyone;
     }
     const Doubles& posterior() const { return all_; }
     int likeliest() const {
@@ -110,5 +120,26 @@ private:
         return true;
     }
 };
+
+// Presents rows begin..end in order until one completes its class's level; how far it came. Whether
+// each was told wrong goes to `wrong`, nan for rows of weight 0, which are skipped. In a race answers
+// go to rows from `at` on.
+inline std::int64_t learn_stream(Stream& stream, const Samples& samples, std::int64_t begin,
+                                 std::int64_t end, std::size_t at, double* wrong) {
+    const FlushDenormals flush;
+    for (std::int64_t k = begin; k < end; ++k) {
+        const double w = samples.weights ? samples.weights[k] : 1.0;
+        wrong[k - begin] = std::numeric_limits<double>::quiet_NaN();
+        if (w == 0) continue;
+        const int y = samples.classes[k];
+        if (y < 0 || y >= stream.classes())
+            throw std::out_of_range("a row is of a class that does not exist");
+        if (stream.classes_met && at >= stream.room)
+            throw std::out_of_range("a race has no room for another sample");
+        wrong[k - begin] = stream.learn(samples.at(k), y, w, at++);
+        if (stream.levels[static_cast<std::size_t>(y)]->done) return k + 1;
+    }
+    return end;
+}
 
 }  // namespace annealed

@@ -230,3 +230,21 @@ def test_a_temperature_that_cannot_be_is_refused(temperature):
         model.reheat(factor=temperature)
     with pytest.raises(TypeError, match="merged with another ODAClustering only, not with int"):
         model.merge(3)
+
+
+def test_values_at_once_are_values_one_by_one():
+    rng = np.random.default_rng(0)
+    values = np.append(rng.random(1000) < 0.1, rng.random(1000) < 0.4).astype(float).tolist()
+    values += rng.exponential(size=500).tolist()
+    one, all_at_once = DriftDetector(), DriftDetector()
+    begin = 0
+    while begin < len(values):
+        end = begin + int(rng.integers(0, 180))
+        alarms = [one.update(value) for value in values[begin:end]]
+        assert all_at_once.update_all(values[begin:end]) == any(alarms)
+        begin = end
+        np.testing.assert_array_equal(one.blocks, all_at_once.blocks)
+        assert (one.count, one.total, one.squares) == (
+            all_at_once.count, all_at_once.total, all_at_once.squares,
+        )  # fmt: skip
+    assert one.excess == all_at_once.excess

@@ -18,23 +18,16 @@ struct OwningStream {
     SampleFormat format;
     int d;
     nb::object parts;
-    std::size_t rows = 0;  // of the arrays of a race
-    nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> classes;
-    nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> counted;
 
     int learn(nb::handle x, int y, double w, std::size_t at) {
         require(y >= 0 && y < stream.classes(), "a sample is of a class that does not exist");
         const bool concerns = !stream.tested.empty() || !stream.kept.empty();
         if (concerns && !(stream.factor[static_cast<std::size_t>(y)] > 0)) return refused;
-        require(rows == 0 || at < rows, "a race has no room for another sample");
+        require(!stream.classes_met || at < stream.room, "a race has no room for another sample");
         const double* sample = read_sample(x, format, d);
         if (!sample || !is_weight(w)) return refused;
         const FlushDenormals flush;
         const bool wrong = stream.learn({sample, 1, false}, y, w, at);
-        if (rows) {
-            classes.data()[at] = y;
-            counted.data()[at] = w * stream.factor[static_cast<std::size_t>(y)];
-        }
         return (wrong ? told_wrong : 0) |
                (stream.levels[static_cast<std::size_t>(y)]->done ? level_ended : 0);
     }
@@ -57,7 +50,7 @@ static void add_tested(OwningStream& self, const nb::sequence& runners, const Ve
         Tested each{nb::cast<Runner*>(runners[k]), shares.data()[k], nullptr};
         if (nb::len(answers)) {
             const auto into = nb::cast<Answers>(answers[k], false);
-            require(into.shape(0) == self.rows && into.shape(1) == classes, misfit);
+            require(into.shape(0) == self.stream.room && into.shape(1) == classes, misfit);
             each.answers = into.data();
         }
         self.stream.tested.push_back(each);
@@ -72,11 +65,18 @@ void define_stream(nb::module_& m) {
                 double T, nb::sequence tested, Vector shares, nb::sequence kept, Vector factor,
                 nb::sequence answers,
                 nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> classes,
-                nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> counted) {
+                Statistic counted) {
                  const char* misfit = "the parts of a stream do not fit together";
-                 OwningStream made{{}, format, 0, nb::make_tuple(levels, tested, kept, answers),
-                                   nb::len(answers) ? classes.shape(0) : 0, classes, counted};
+                 OwningStream made{
+                     {}, format, 0,
+                     nb::make_tuple(levels, tested, kept, answers, nb::cast(classes),
+                                    nb::cast(counted))};
                  Stream& stream = made.stream;
+                 if (nb::len(answers)) {
+                     stream.classes_met = classes.data();
+                     stream.counted = counted.data();
+                     stream.room = classes.shape(0);
+                 }
                  for (nb::handle level : levels) stream.levels.push_back(nb::cast<LevelBase*>(level));
                  require(!stream.levels.empty(), "there is no level to learn");
                  made.d = stream.levels[0]->features();
@@ -102,6 +102,23 @@ void define_stream(nb::module_& m) {
         .def("learn", &OwningStream::learn, "x"_a.none(), "y"_a, "w"_a, "at"_a,
              "Learn one sample: 1 if its class was told wrong before, plus 2 if the level of its "
              "class has ended with it; -1, and nothing learnt, where it is out of the ordinary.")
+        .def("learn_rows",
+             [](OwningStream& self, const Anything& X, const Classes& classes,
+                const std::optional<Vector>& weights, std::int64_t begin, std::int64_t end,
+                std::size_t at) {
+                 const Samples samples = rows_to_learn(X, self.d, {}, classes, weights, begin, end);
+                 double* wrong;
+                 auto array = new_array<double>({static_cast<std::size_t>(end - begin)}, wrong);
+                 std::int64_t stop;
+                 {
+                     nb::gil_scoped_release unlocked;
+                     stop = learn_stream(self.stream, samples, begin, end, at, wrong);
+                 }
+                 return nb::make_tuple(stop, array);
+             },
+             "X"_a, "classes"_a, "weights"_a.none(), "begin"_a, "end"_a, "at"_a,
+             "Learn rows until one completes its class's level: how far it came, and whether each "
+             "was told wrong (nan: of weight 0).")
         .def("answer",
              [](OwningStream& self, nb::handle x) -> nb::object {
                  if (!self.answer(x)) return nb::none();

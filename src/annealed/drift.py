@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 
@@ -103,11 +103,31 @@ class DriftDetector:
         self.squares += x * x
         self.drift_detected = False
         if self.count == BLOCK:
-            block = np.array([[self.total, self.squares]])
-            self.blocks = np.concatenate([self.blocks[-REMEMBERED + 1 :], block])
-            self.count, self.total, self.squares = 0, 0.0, 0.0
-            self.drift_detected = self._compare()
+            self._end_block()
         return self.drift_detected
+
+    def update_all(self, values: Sequence[float]) -> bool:
+        """Take several values in, one after the other; whether one of them raised an alarm."""
+        begin, heard = 0, False
+        while begin < len(values):
+            some = values[begin : begin + BLOCK - self.count]
+            total, squares = self.total, self.squares
+            for x in some:
+                total += x
+                squares += x * x
+            begin += len(some)
+            self.count += len(some)
+            self.total, self.squares, self.drift_detected = total, squares, False
+            if self.count == BLOCK:
+                self._end_block()
+                heard = heard or self.drift_detected
+        return heard
+
+    def _end_block(self) -> None:
+        block = np.array([[self.total, self.squares]])
+        self.blocks = np.concatenate([self.blocks[-REMEMBERED + 1 :], block])
+        self.count, self.total, self.squares = 0, 0.0, 0.0
+        self.drift_detected = self._compare()
 
     def _compare(self) -> bool:
         n = len(self.blocks)
@@ -187,13 +207,16 @@ def _deviance(newer: float, k: int, older: float, m: int, mean: float, whole: bo
 
     Of losses that are 0 or 1 (``whole``), otherwise of counts.
     """
-
-    def of(x: float, n: int, expected: float) -> float:
-        return x * math.log(x / (n * expected)) if x > 0 else 0.0
-
-    found = of(newer, k, mean) + of(older, m, mean)
+    log, found = math.log, 0.0
+    if newer > 0:
+        found += newer * log(newer / (k * mean))
+    if older > 0:
+        found += older * log(older / (m * mean))
     if whole and mean < 1:
-        found += of(k - newer, k, 1 - mean) + of(m - older, m, 1 - mean)
+        if newer < k:
+            found += (k - newer) * log((k - newer) / (k * (1 - mean)))
+        if older < m:
+            found += (m - older) * log((m - older) / (m * (1 - mean)))
     return 2 * found
 
 
@@ -233,10 +256,16 @@ class Watch:
 
     def observe(self, samples: int, losses: Iterable[float] | NDArray[Any]) -> None:
         """Samples that count, at most as many as are left of the block, and their losses."""
-        heard = np.asarray(losses, dtype=float).tolist()
-        self.left -= samples - len(heard)
-        for loss in heard:
-            self.hear(loss)
+        given = np.asarray(losses, dtype=float).tolist()
+        if type(self.detector) is not DriftDetector:
+            self.left -= samples - len(given)
+            for loss in given:
+                self.hear(loss)
+            return
+        self.left -= samples
+        for loss in given:
+            self.total += loss
+        self.heard = self.detector.update_all(given) or self.heard
 
     def hear(self, loss: float) -> None:
         """One sample that counts, and its loss."""

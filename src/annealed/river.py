@@ -83,6 +83,12 @@ class ODAClassifier(_Adapter, base.Classifier):
         """Learn one sample."""
         self.model.learn_one(_named(x), y, w)
 
+    def predict_one(self, x: Mapping[Hashable, Any]) -> Any:
+        """The likeliest class; None before the first sample."""
+        if not hasattr(self.model, "estimator_"):
+            return None
+        return self.model.predict_one(_named(x))
+
     def predict_proba_one(self, x: Mapping[Hashable, Any]) -> dict[Any, float]:
         """Probability of every class seen; empty before the first sample."""
         if not hasattr(self.model, "estimator_"):

@@ -69,6 +69,33 @@ def _order(model):
     return np.searchsorted(model.classes_, list(model.predict_proba_one([1, 1, 1])))
 
 
+def test_levels_that_answer_themselves_are_learnt_in_one_go():
+    """A level that won as it was annealed, with somebody listening for drift."""
+    rng = np.random.default_rng(0)
+    place = rng.integers(0, 4, 5000)
+    y = np.array(["x", "y"])[place % 2]  # no class is where its mean is
+    X = rng.normal(size=(5000, 2)) + 4.0 * np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])[place]
+    one, rows = (
+        ODAClassifier(fine_tune=None, gamma=0.7, K_max=12, recent_samples=0) for _ in range(2)
+    )
+    learn_one_by_one(one, X[:4000], y[:4000], "array")
+    assert same_model(one, rows.partial_fit(X[:4000], y[:4000]))
+    tuner = one._learner.tuner
+    assert not tuner.racing and not tuner.speakers  # nobody but the levels
+    assert one._fast_path.run is not None and one._learner.watch.model is None
+    np.testing.assert_array_equal([one.predict_one(x) for x in X[:200]], rows.predict(X[:200]))
+    # A race that begins without a leader.
+    for model in (one, rows):
+        model.reheat()
+    rows.partial_fit(X[4000:], y[4000:])
+    for k in range(4000, 5000):
+        one.learn_one(X[k], y[k])
+        if k == 4005:
+            race = one._learner.tuner.race
+            assert race.leader is None and one._fast_path.run is not None
+    assert same_model(one, rows)
+
+
 @pytest.mark.parametrize("form", ["array", "list"])
 def test_arrays_and_lists_are_samples_too(form):
     X, y = stream(600)

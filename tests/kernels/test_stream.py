@@ -106,6 +106,33 @@ def test_who_has_a_share_answers_and_asking_changes_nothing():
     assert reply.shape == (1, CLASSES)
 
 
+@pytest.mark.parametrize("race", [False, True])
+@pytest.mark.parametrize("shares", [(0.25, 0.75), (0.0, 0.0)])
+def test_rows_are_learnt_as_single_samples(race, shares):
+    T = 0.0 if any(shares) else 0.5
+    one, rows = Parts(), Parts()
+    weights = np.where(np.arange(N) % 7 == 3, 0.0, one.w)
+    stream, told = one.stream(shares, race, T), np.full(N, np.nan)
+    for at, k in enumerate(np.flatnonzero(weights)):
+        told[k] = stream.learn(one.X[k], int(one.y[k]), float(weights[k]), at) & WRONG
+    blocks, begin, at = [], 0, 0
+    stream = rows.stream(shares, race, T)
+    while begin < N:
+        end = min(begin + 23, N)
+        begin, wrong = stream.learn_rows(rows.X, rows.y, weights, begin, end, at)
+        at += int((~np.isnan(wrong)).sum())
+        blocks.append(wrong)
+    np.testing.assert_array_equal(np.concatenate(blocks), told)
+    for mine, theirs in zip(one.answers, rows.answers, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(one.classes, rows.classes)
+    np.testing.assert_array_equal(one.counted, rows.counted)
+    for mine, theirs in ((one.soft, rows.soft), (one.means, rows.means)):
+        mine, theirs = mine.state(), theirs.state()
+        for key in mine:
+            np.testing.assert_array_equal(mine[key], theirs[key])
+
+
 def test_where_nobody_has_a_share_the_levels_answer():
     parts = Parts()
     parts.kernel.learn(parts.levels, parts.X, None, parts.y, None, 0, N)
@@ -173,6 +200,11 @@ def test_parts_that_do_not_fit_are_refused():
         stream.learn(parts.X[0], CLASSES, 1.0, 0)
     with pytest.raises(ValueError, match="no room"):
         stream.learn(parts.X[0], 0, 1.0, N)
+    with pytest.raises(IndexError, match="no room"):
+        stream.learn_rows(parts.X, parts.y, None, 0, 10, N - 9)
+    stream.learn_rows(parts.X, parts.y, np.append(np.zeros(9), np.ones(N - 9)), 0, 10, N - 1)
+    with pytest.raises(IndexError, match="class that does not exist"):
+        stream.learn_rows(parts.X, parts.y + 1, None, 0, N, 0)
     with pytest.raises(ValueError, match="do not fit"):
         parts.stream((1.0,))
     for name, other in (

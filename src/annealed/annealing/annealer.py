@@ -339,12 +339,17 @@ class Annealer:
     ) -> int:
         """Learn rows from ``begin`` until a level ends or some work is done; how far it came."""
         go_on()
-        widest = max(1 if state.book is None else len(state.book) for state in self.classes)
-        end = min(end, begin + max(1, WORK_PER_CALL // (self.d * (widest + 8))))
+        end = min(end, begin + self.rows_at_once)
         runs = [state.run for state in self.classes]
         stop = self.classes[0].kernel.learn(runs, X, order, classes, weights, begin, end, roles)
         self.close_levels()
         return stop
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows to learn in one call, so that Ctrl-C is heard in time."""
+        widest = max(1 if state.book is None else len(state.book) for state in self.classes)
+        return max(1, WORK_PER_CALL // (self.d * (widest + 8)))
 
     def close_levels(self) -> None:
         """After samples were learnt: go on with the classes whose level has ended."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,20 @@ from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
 from annealed.fine_tuning.class_weights import class_factors, seen_weights
 from annealed.fine_tuning.held_out import Selection, select
-from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS
+from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WinnerTuning
 from annealed.fine_tuning.model import Fits, as_annealed
+from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.newcomers import TuningOptions
+from annealed.fine_tuning.race import LAP, Contestant
 from annealed.fine_tuning.scoring import Score
 from annealed.fine_tuning.stream_tuner import StreamTuner
 from annealed.fine_tuning.tunable import LabelledRows
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters
+from annealed.kernels import WORK_PER_CALL, kernel_for
+from annealed.kernels.protocol import SampleFormat, StreamRun
 from annealed.path import AnnealingPath, Level, check_level
-from annealed.stored import State, one_width, require
+from annealed.stored import State, Stored, one_width, require
 
 # More codevectors are tried where the coldest level has such a share of the answer, and there are
 # so many rows for each.
@@ -60,6 +64,18 @@ class ClassSettings(LearnerSettings):
         return not self.last or self.method is not None
 
 
+class Stream(NamedTuple):
+    """All that learns rows, as long as nothing has to be decided.
+
+    tells : whether it tells how who answers did
+    at_once : rows to learn in one call
+    """
+
+    run: StreamRun
+    tells: bool
+    at_once: int
+
+
 @dataclass(eq=False)
 class ClassLearner(Learner[ClassSettings]):
     """Learns several classes, chooses among levels and fine-tunes.
@@ -74,6 +90,7 @@ class ClassLearner(Learner[ClassSettings]):
     tuner: StreamTuner | None = None
     level_scores: list[float] | None = None
     units: Units | None = None
+    _stream: Annotated[Stream | None, Stored.NEVER] = None  # while rows are being learnt
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -214,7 +231,10 @@ class ClassLearner(Learner[ClassSettings]):
         settings: ClassSettings,
     ) -> None:
         """Learn rows begin..end, given in the units given, each once."""
-        super().learn(self.in_units(rows), index, weights, begin, end, settings)
+        try:
+            super().learn(self.in_units(rows), index, weights, begin, end, settings)
+        finally:
+            self._stream = None
 
     def _absorb(
         self,
@@ -232,8 +252,19 @@ class ClassLearner(Learner[ClassSettings]):
             return None
         losses: list[Array] = []
         while begin < end:
-            tuner.prepare(annealer, lambda: self.log_prior(settings), settings.score)
+            if tuner.is_due(annealer):
+                tuner.prepare(annealer, lambda: self.log_prior(settings), settings.score)
+                self._stream = None
             stop = tuner.next_decision(weights, begin, end)
+            stream = self._stream
+            if stream is None and stop - begin > 1:
+                stream = self._stream = self._new_stream(settings)
+            if stream is not None:
+                begin, told = self._learn_in_one_go(
+                    stream, rows, index, weights, begin, stop, settings
+                )
+                losses.append(told)
+                continue
             stop = annealer.absorb(rows, index, weights, settings.listen, begin, stop, pause=True)
             here = slice(begin, stop)
             plain, wrong = tuner.learn(
@@ -251,11 +282,118 @@ class ClassLearner(Learner[ClassSettings]):
             begin = stop
         return np.concatenate(losses) if losses else None
 
+    def _new_stream(self, settings: ClassSettings) -> Stream | None:
+        """Everyone that the next rows concern; None where the kernel has no such thing."""
+        sample_format = kernel_for(self.divergence).sample_format(None)
+        if sample_format is None:
+            return None
+        run = self.begin_stream(sample_format, settings)
+        tuner = self.tuner
+        if run is None or tuner is None or not (tuner.factor > 0).all():
+            return None
+        work = sum(each.work_per_row for each in tuner.tested)
+        at_once = min(self.annealer.rows_at_once, max(1, WORK_PER_CALL // max(work, 1)))
+        return Stream(run, self.tells_losses(settings), at_once)
+
+    def _learn_in_one_go(
+        self,
+        stream: Stream,
+        rows: NDArray[Any],
+        index: Index,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        settings: ClassSettings,
+    ) -> tuple[int, Array]:
+        """Learn rows, at most up to the end of a level or of a lap.
+
+        How far it came, and whether who answers was wrong about each row that counts, where that
+        is known.
+        """
+        annealer, tuner = self.annealer, self.tuner
+        assert tuner is not None
+        race = tuner.race
+        stop, wrong = stream.run.learn_rows(
+            rows, index, weights, begin, min(end, begin + stream.at_once),
+            0 if race is None else race.seen,
+        )  # fmt: skip
+        wrong = wrong[: stop - begin]
+        if weights is not None:
+            wrong = wrong[weights[begin:stop] > 0]
+        if any(state.run.done for state in annealer.classes):
+            self._stream = None
+        annealer.close_levels()
+        if settings.listen is not None:
+            settings.listen(annealer)
+        plain = tuner.note(len(wrong), annealer, settings.score)
+        if plain is not None:
+            annealer.track(plain)
+        if race is not None and (tuner.race is not race or race.seen % LAP == 0):
+            self._stream = None
+        return stop, wrong if stream.tells else np.full(len(wrong), np.nan)
+
+    def begin_stream(
+        self, sample_format: SampleFormat, settings: ClassSettings
+    ) -> StreamRun | None:
+        """Everyone that the next samples concern; None if something has to be decided first."""
+        annealer, tuner = self.annealer, self.tuner
+        tested: list[Contestant] = []
+        kept: list[Nearest] = []
+        shares, factor, race = np.empty(0), np.empty(0), None
+        if tuner is not None:
+            if tuner.is_due(annealer) or tuner.meets_companions:
+                return None
+            race, factor, tested, shares = tuner.race, tuner.factor, tuner.tested, tuner.shares_told
+            if any(isinstance(each, WinnerTuning) for each in tested):
+                return None  # which answers by the long way only
+            kept = [each for each in tuner.companions if each not in tested]
+        return kernel_for(self.divergence).begin_stream(
+            sample_format,
+            [state.run for state in annealer.classes],
+            np.array([state.weight for state in annealer.classes], dtype=float),
+            0.0 if shares.any() else self._plain_temperature(settings),
+            [each.run for each in tested],
+            shares,
+            [each.run for each in kept],
+            factor,
+            [] if race is None else race.answers,
+            np.zeros(0, dtype=np.int32) if race is None else race.classes,
+            np.zeros(0) if race is None else race.counted,
+        )
+
+    def _plain_temperature(self, settings: ClassSettings) -> float:
+        """T at which levels that track answer themselves; 0 where they do not.
+
+        Classes are then as likely as they were seen.
+        """
+        annealer = self.annealer
+        if self.fixed is not None or not annealer.finished or not settings.priors.as_seen:
+            return 0.0
+        T = min(state.temperature for state in annealer.classes)
+        return T if self.tuner is None else T * self.tuner.tempering
+
+    def _levels_tell(self, settings: ClassSettings) -> bool:
+        """Whether levels answer themselves, and learning tells how they did."""
+        tuner = self.tuner
+        return (
+            tuner is not None
+            and not (tuner.speakers or tuner.meets_companions)
+            and not any(isinstance(each, WinnerTuning) for each in tuner.contestants)
+            and self._plain_temperature(settings) > 0
+            and kernel_for(self.divergence).sample_format(None) is not None
+        )
+
+    def tells_losses(self, settings: ClassSettings) -> bool:
+        """Whether learning a sample tells how the model that answers did on it."""
+        told = self.tuner is not None and self.tuner.tells_losses
+        return told or self._levels_tell(settings)
+
     def reheat(self, temperature: float, settings: ClassSettings) -> None:
         """Go back up the ladder."""
         self._start_again(temperature, settings, 0)
 
     def _start_again(self, temperature: float, settings: ClassSettings, samples: int) -> None:
+        self._stream = None
         if self.tuner is not None:
             self.tuner = self.tuner.copy()
             self.tuner.restart_after_drift(
@@ -265,7 +403,7 @@ class ClassLearner(Learner[ClassSettings]):
         self.level_scores = None
 
     def _watched(self, settings: ClassSettings) -> Vote | None:
-        if self.tuner is not None and self.tuner.tells_losses:
+        if self.tells_losses(settings):
             return None
         return self.answering(settings)
 

@@ -26,10 +26,8 @@ from annealed.estimators.one_sample import LabelledFastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
-from annealed.fine_tuning.methods import TUNINGS, WinnerTuning
+from annealed.fine_tuning.methods import TUNINGS
 from annealed.fine_tuning.model import as_annealed, calibrated
-from annealed.fine_tuning.nearest import Nearest
-from annealed.fine_tuning.race import Contestant
 from annealed.fine_tuning.scoring import Candidate, Score
 from annealed.fine_tuning.stream_tuner import NEVER
 from annealed.fine_tuning.units import GIVEN, choose_units
@@ -417,55 +415,26 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         labels: list[Any] = np.array(learner.labels).tolist()
         return labels, np.ravel(self._answering().posterior(learner.divergence, row, len(labels)))
 
-    def _plain_temperature(self) -> float:
-        """T at which levels that track answer themselves; 0 where they do not.
-
-        Classes are then as likely as they were seen.
-        """
-        annealer, tuner = self._learner.annealer, self._learner.tuner
-        if self._learner.fixed is not None:
-            return 0.0
-        if not annealer.finished or not self._priors().as_seen:
-            return 0.0
-        T = min(state.temperature for state in annealer.classes)
-        return T if tuner is None else T * tuner.tempering
-
     def _new_fast_path(self) -> LabelledFastPath:
-        annealer, tuner = self._learner.annealer, self._learner.tuner
-        watch, long_way = self._learner.watch, LabelledFastPath(annealer)
-        kernel = kernel_for(annealer.divergence)
-        sample_format = kernel.sample_format(self._sample_keys())
-        if sample_format is None or self._learner.units is not None:
-            return long_way
-        tested: list[Contestant] = []
-        shares, factor, race, left = np.empty(0), np.empty(0), None, NEVER
-        kept: list[Nearest] = []
-        if tuner is not None:
-            if tuner.is_due(annealer) or tuner.meets_companions:
-                return long_way
-            race, factor, left = tuner.race, tuner.factor, tuner.left - 1
-            tested, shares = tuner.tested, tuner.tested_shares
-            if any(isinstance(each, WinnerTuning) for each in tested):
-                return long_way  # which answers by the long way only
-            kept = [each for each in tuner.companions if each not in tested]
-        if watch is not None and (watch.model is not None or not shares.any()):
-            return long_way
-        run = kernel.begin_stream(
-            sample_format,
-            [state.run for state in annealer.classes],
-            np.array([state.weight for state in annealer.classes], dtype=float),
-            self._plain_temperature(),
-            [each.run for each in tested],
-            shares,
-            [each.run for each in kept],
-            factor,
-            [] if race is None else race.answers,
-            np.zeros(0, dtype=np.int32) if race is None else race.classes,
-            np.zeros(0) if race is None else race.counted,
+        learner, settings = self._learner, self._settings()
+        annealer, tuner, watch = learner.annealer, learner.tuner, learner.watch
+        sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
+        run = None
+        if sample_format is not None and learner.units is None:
+            run = learner.begin_stream(sample_format, settings)
+        if run is None or (watch is not None and not learner.tells_losses(settings)):
+            return LabelledFastPath(annealer)
+        labels = np.array(learner.labels).tolist()
+        return LabelledFastPath(
+            annealer,
+            run,
+            NEVER if tuner is None else tuner.left - 1,
+            labels,
+            {label: c for c, label in enumerate(labels)},
+            tuner,
+            None if tuner is None else tuner.race,
+            watch,
         )
-        labels = np.array(self._learner.labels).tolist()
-        places = {label: c for c, label in enumerate(labels)}
-        return LabelledFastPath(annealer, run, left, labels, places, tuner, race, watch)
 
     def _knows(self, y: Any) -> bool:
         return y in self._learner.labels
@@ -539,7 +508,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             if label not in known
         )
         place = {label: c for c, label in enumerate([*known, *(label for _, label in new)])}
-        index = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
+        places = np.array([place.get(label, 0) for label in all_classes.tolist()], dtype=np.int32)
+        index = places[np.searchsorted(all_classes, labels)]
         before = len(learner.annealer.unconverged)
         begin = 0
         for row, label in new:

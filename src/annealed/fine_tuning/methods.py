@@ -88,7 +88,7 @@ class Tuning(Runner):
         return self.start.level.n_codevectors
 
     @property
-    def _work_per_row(self) -> int:
+    def work_per_row(self) -> int:
         return self.start.level.codevectors.size
 
     @abstractmethod

@@ -91,7 +91,8 @@ class Nearest(Runner):
         return twin
 
     @property
-    def _work_per_row(self) -> int:
+    def work_per_row(self) -> int:
+        """Multiplications that a row takes."""
         return self._room * len(self.start)
 
     def _learn(

@@ -41,7 +41,7 @@ class Runner(RunOwner, ABC):
 
     @property
     @abstractmethod
-    def _work_per_row(self) -> int:
+    def work_per_row(self) -> int:
         """Multiplications that a row takes."""
 
     @abstractmethod
@@ -72,7 +72,7 @@ class Runner(RunOwner, ABC):
         answer: bool = False,
     ) -> Array:
         """Learn rows begin..end; if asked, p(c|x) of each before it was learnt."""
-        at_once = max(1, WORK_PER_CALL // self._work_per_row)
+        at_once = max(1, WORK_PER_CALL // self.work_per_row)
         replies = []
         while begin < end:
             stop = min(end, begin + at_once)

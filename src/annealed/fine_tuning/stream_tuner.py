@@ -173,7 +173,7 @@ class StreamTuner:
         return self.speakers if self.race is None else self.contestants
 
     @property
-    def tested_shares(self) -> Array:
+    def shares_told(self) -> Array:
         """How much each of those has in the answer."""
         if self.race is None:
             return self.shares if self.tunings else np.ones(len(self.speakers))
@@ -332,7 +332,7 @@ class StreamTuner:
 
     def next_decision(self, weights: Array | None, begin: int, end: int) -> int:
         """How far rows can be learnt before something has to be decided."""
-        left = self.left
+        left = 1 if self.meets_companions else self.left
         return end if left <= 0 else reach(weights, begin, end, left)
 
     def _meet(self, annealer: Annealer, X: NDArray[Any], counted: NDArray[np.bool_]) -> None:
@@ -371,16 +371,31 @@ class StreamTuner:
             counted = counted * weights
         if self.race is None:
             return None, self._learn_alone(X, classes, counted, present)
-        before, losses = self.race.seen, np.full(len(X), np.nan)
+        losses = np.full(len(X), np.nan)
         taking_part = self.companions[: self.race.companions]
         losses[counted > 0] = self.race.run(taking_part, X, classes, counted)
         wrong = losses[present]
         for each in self.companions[self.race.companions :]:
             each.keep(X, classes, counted)
-        if self.race.seen == before or (self.race.seen % LAP and not self.race.over):
-            return None, wrong
-        self.race.lap(score)
-        return self._end_race(annealer.finished, score) if self.race.over else None, wrong
+        before = self.race.seen - int((counted > 0).sum())
+        return self._close_lap(before, annealer, score), wrong
+
+    def note(self, samples: int, annealer: Annealer, score: Score | None) -> Level | None:
+        """So many samples have been learnt by all: a level that won as it was annealed, if any."""
+        self.since += samples
+        if self.race is None:
+            return None
+        self.race.seen += samples
+        return self._close_lap(self.race.seen - samples, annealer, score)
+
+    def _close_lap(self, before: int, annealer: Annealer, score: Score | None) -> Level | None:
+        """If a lap has ended since so many samples were seen, say who leads, or who has won."""
+        race = self.race
+        assert race is not None
+        if race.seen == before or (race.seen % LAP and not race.over):
+            return None
+        race.lap(score)
+        return self._end_race(annealer.finished, score) if race.over else None
 
     def _learn_alone(
         self, X: NDArray[Any], classes: Classes, counted: Array, present: NDArray[np.bool_]

@@ -196,6 +196,23 @@ class StreamRun(Protocol):
         """
         ...
 
+    def learn_rows(
+        self,
+        X: Rows,
+        classes: ClassIndices,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        at: int,
+        /,
+    ) -> tuple[int, Array]:
+        """Learn rows begin..end until one completes its class's level: how far it came.
+
+        And whether each was told wrong, nan for rows of weight 0. In a race the answers go to rows
+        from ``at`` on.
+        """
+        ...
+
     def answer(self, x: Any, /) -> Array | None:
         """p(c|x) of one sample; None if it is out of the ordinary or nobody can say."""
         ...
@@ -361,7 +378,7 @@ class Kernel(Protocol):
 
         ``levels`` learn the samples of their class, those of ``tested`` are tested on all and then
         learn them, by ``factor`` of the class, those of ``kept`` only take them in. Who has a share
-        answers; where nobody has, the levels do at temperature ``T``, if that is above 0, each
+        answers; where nobody has, the levels may at temperature ``T``, if that is above 0, each
         class as likely as the weight of its samples, ``before`` its level and in it. In a race
         ``answers`` of every one tested, ``classes`` and weights ``counted`` are arrays with a row
         for each sample, IN/OUT; otherwise all three are empty.
