@@ -6,7 +6,7 @@ QUICK ?= --quick
 # Interpreters that `make wheels` builds for and tries, if they are here.
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 # The oldest releases that pyproject.toml allows.
-OLDEST := 'numpy==1.26.*' 'scikit-learn==1.6.*' 'scipy==1.11.*' 'threadpoolctl==3.1.*'
+OLDEST := 'numpy==1.26.*' 'scikit-learn==1.6.*' 'scipy==1.11.*' 'joblib==1.2.*' 'threadpoolctl==3.1.*'
 
 # The package is installed editable: changed Python is in force at once, only these need a new build.
 BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*.hpp cpp/bindings/*)

@@ -136,7 +136,7 @@ def test_what_is_imported_is_declared():
     }
     imported = {name for path in SOURCE.rglob("*.py") for name in names_imported(path)}
     foreign = imported - {*sys.stdlib_module_names, "annealed", *NOT_DECLARED}
-    assert {"numpy", "scipy", "sklearn", "threadpoolctl"} <= foreign
+    assert {"joblib", "numpy", "scipy", "sklearn", "threadpoolctl"} <= foreign
     known = packages_distributions()
     # A package that is not installed here goes by the name it is imported by.
     missing = {

@@ -16,20 +16,15 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
+import joblib
+import sklearn  # noqa: F401  (loads the OpenMP that is asked below)
 from threadpoolctl import ThreadpoolController
-
-try:
-    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as _allowed
-except ImportError:  # it is not public: a release that no longer tells leaves one
-
-    def _allowed() -> int:
-        return 1
-
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -49,9 +44,32 @@ class Abandoned(BaseException):
     """Raised in a piece that nobody waits for any more: another one failed, or Ctrl-C."""
 
 
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looks for libraries, which takes milliseconds
+
+
+@functools.cache
+def _openmp() -> list[Any]:
+    return list(_controller().select(user_api="openmp").lib_controllers)
+
+
+@functools.cache
+def _cores() -> int:
+    return int(joblib.cpu_count(only_physical_cores=True))
+
+
+def _allowed() -> int:
+    """What scikit-learn would use: as many as its OpenMP may, but no more than there are cores."""
+    allowed = min((int(pool.num_threads) for pool in _openmp()), default=1)
+    if os.environ.get("OMP_NUM_THREADS"):  # whoever sets it means it
+        return allowed
+    return min(allowed, _cores())
+
+
 def n_threads() -> int:
     """How many threads work may be shared out to; one within a piece of such work."""
-    return 1 if _here.pieces is not None else max(int(_allowed()), 1)
+    return 1 if _here.pieces is not None else max(_allowed(), 1)
 
 
 def go_on() -> None:
@@ -150,11 +168,6 @@ class _OneBlasThread:
             self.within -= 1
             if not self.within:
                 self.limit.restore_original_limits()
-
-
-@functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks for libraries, which takes milliseconds
 
 
 _one_blas_thread = _OneBlasThread()

@@ -344,8 +344,8 @@ def bad_rows():
         "words": (text, "word", ValueError),
         "None": (missing, "NaN|None", (ValueError, TypeError)),
         "other objects": (things, "dict|number", TypeError),
-        "sparse": (sparse.csr_matrix(X), "dense", TypeError),
-        "sparse array": (sparse.csc_array(X), "dense", TypeError),
+        "nan in sparse rows": (sparse.csr_matrix(nan), "NaN", ValueError),
+        "infinity in sparse rows": (sparse.csc_array(inf), "infinity", ValueError),
     }
 
 

@@ -421,7 +421,8 @@ def test_routed_weights_reach_partial_fit():
 def test_tags_tell_the_truth_per_divergence(kind, divergence, positive):
     tags = get_tags(make(kind, divergence=divergence))
     assert tags.input_tags.positive_only is positive
-    assert not tags.input_tags.sparse
+    sparse = ("squared_euclidean", "i_divergence", "kullback_leibler")
+    assert tags.input_tags.sparse is (isinstance(divergence, str) and divergence in sparse)
     assert not tags.input_tags.allow_nan
     assert tags.estimator_type == ("clusterer" if kind == "clustering" else "classifier")
     assert tags.target_tags.required is (kind == "classifier")

@@ -34,7 +34,7 @@ from annealed.annealing.schedule import (
 )
 from annealed.annealing.span import Span
 from annealed.divergences import Array, BregmanDivergence, Geometry, SquaredEuclidean
-from annealed.kernels import WORK_PER_CALL
+from annealed.kernels import WORK_PER_CALL, SparseRows, dense
 from annealed.kernels.protocol import MEASURES, TURNS, Roles
 from annealed.path import AnnealingPath, Family, Level, check_level
 from annealed.stored import (
@@ -55,12 +55,20 @@ Integers = NDArray[np.int64]
 WARM_UP_SAMPLES = 20_000
 # Rows that foretell where the first split will be.
 FORETELLING_ROWS = 2000
+# Of sparse rows fewer: as many as have so many numbers when they are dense (32 MB), but at least
+# these. Sparse rows that have more are not taken to the coordinates of their span either.
+MOST_NUMBERS = 4_000_000
+FEWEST_FORETELLING = 100
 # Over how many samples for each of its codevectors a codebook that follows is averaged at most.
 SAMPLES_TO_FOLLOW = 20
 # Class frequencies of before a reheating count as those of so many samples.
 REMEMBERED = 200.0
 
 LastRung = Annotated[int, between(-MOST_LEVELS, NEVER + 1)]
+
+
+def _too_large_to_be_dense(X: NDArray[Any]) -> bool:
+    return isinstance(X, SparseRows) and X.shape[0] * X.shape[1] > MOST_NUMBERS
 
 
 class LevelChooser(ABC):
@@ -212,7 +220,8 @@ class Annealer:
         converged. A class of identical samples stays one codevector.
         """
         looks = self.schedule.looks_along_axes
-        if looks and len(X) < self.d and self.divergence.kernel == "squared_euclidean":
+        spans = self.divergence.kernel == "squared_euclidean" and not _too_large_to_be_dense(X)
+        if looks and len(X) < self.d and spans:
             self._anneal_in_span(X, classes, weights, rng, listen)
             return
         member = np.zeros(len(X), dtype=np.int32) if classes is None else classes
@@ -272,9 +281,13 @@ class Annealer:
         """What some rows of a class tell of its first split."""
         if roles is None:
             return None
-        some = rows[:FORETELLING_ROWS]
+        few = FORETELLING_ROWS
+        if isinstance(X, SparseRows):
+            few = min(few, max(MOST_NUMBERS // self.d, FEWEST_FORETELLING))
+        some = rows[:few]
         w = None if weights is None else weights[some]
-        return foretell(self.divergence, state.read()["mean"], X[some], w, roles[some] == TURNS)
+        mean = state.read()["mean"]
+        return foretell(self.divergence, mean, dense(X[some]), w, roles[some] == TURNS)
 
     def _anneal_in_span(
         self,

@@ -190,9 +190,11 @@ class BregmanDivergence:
     ) -> None:
         if X.dtype == np.float32 or (highest.max() <= LARGEST and lowest.min() >= -LARGEST):
             return
-        row, j = np.unravel_index(np.argmax(np.abs(X)), X.shape)
+        j = int(np.argmax(np.maximum(highest, -lowest)))
+        column = X.column(j) if hasattr(X, "column") else X[:, j]
+        row = int(np.argmax(np.abs(column)))
         raise ValueError(
-            f"{_column(int(j), names)} holds {X[row, j]:g} in row {row}: beyond {LARGEST:g} powers "
+            f"{_column(j, names)} holds {column[row]:g} in row {row}: beyond {LARGEST:g} powers "
             "of a value overflow. Divide that column by a constant."
         )
 

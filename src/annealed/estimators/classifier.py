@@ -32,7 +32,7 @@ from annealed.fine_tuning.scoring import Candidate, Score
 from annealed.fine_tuning.stream_tuner import NEVER
 from annealed.fine_tuning.units import GIVEN, choose_units
 from annealed.fine_tuning.vote import Vote, Voter
-from annealed.kernels import kernel_for
+from annealed.kernels import SparseRows, dense_blocks, kernel_for
 from annealed.kernels.protocol import ENDED
 from annealed.path import AnnealingPath, Level
 from annealed.stored import State, check_labels
@@ -298,7 +298,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self._learner = self._new_learner(rows.shape[1], divergence, schedule)
         for label in classes:
             self._learner.add_class(label, settings)
-        if isinstance(divergence, SquaredEuclidean):
+        # Zeros of sparse rows would not be zeros in other units.
+        if isinstance(divergence, SquaredEuclidean) and not isinstance(rows, SparseRows):
             asking = np.random.default_rng([seed, 1])  # whoever is asked, the rest stays as it is
             self._learner.units = choose_units(rows, index.astype(np.int32), weights, asking)
         with run_callbacks(
@@ -341,7 +342,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         divergence, _ = self._parameters()
         rows, labels = self._checked_labelled(X, y, divergence, reset=first)
         weights = checked_weights(sample_weight, len(rows))
-        self._learn_checked(rows, labels, weights, first, classes)
+        for here, block in dense_blocks(rows):
+            own = None if weights is None else weights[here]
+            self._learn_checked(block, labels[here], own, first and here.start == 0, classes)
         return self
 
     def learn_one(self, x: Sample, y: Any = None, w: float = 1.0) -> None:

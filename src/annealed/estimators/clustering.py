@@ -31,7 +31,7 @@ from annealed.estimators.kept_samples import (
 from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import check_parameters, one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
-from annealed.kernels import kernel_for
+from annealed.kernels import dense_blocks, kernel_for
 from annealed.stored import Indices
 
 # Joining needs codevectors as fine as the gaps between clusters. With 100 it saw those of the 58
@@ -130,6 +130,9 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     polish : bool, default=False
         After `fit`, cool on with the number of codevectors fixed and end with hard clustering
         (T = 0), as k-means does. Clusters are then round, whatever ``shape`` is.
+    compute_labels : bool, default=True
+        Whether `fit` leaves ``labels_``. Without them it reads the rows it draws and their ranges,
+        and keeps nothing of every row: of very many rows, or on disk, `predict` those that matter.
     random_state : int, RandomState instance or None, default=None
         Decides the order of presentation in `fit` and the surrogates of "auto".
     callbacks : list of callables or callbacks, or None, default=None
@@ -152,7 +155,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         the weakest of K - 1 borders, or the clearest one that is left out, is away from another
         answer; of round clusters by how much of log T a plateau exceeds the bar.
     labels_ : ndarray of shape (n_samples,)
-        Clusters of the rows given to `fit`.
+        Clusters of the rows given to `fit`, unless ``compute_labels=False``.
     weights_ : ndarray of shape (K,)
     nodes_ : ndarray of shape (K,)
         Place of every codevector in the tree of splits, as in `annealed.path.Level.nodes`.
@@ -195,6 +198,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         "K_max": [one_of("auto"), whole(1)],
         "recent_samples": [one_of(0), whole(LEAST_KEPT)],
         "polish": [one_of(True, False)],
+        "compute_labels": [one_of(True, False)],
     }
 
     def __init__(
@@ -221,6 +225,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         recent_samples: int = 2000,
         thresholds: str = "scale_free",
         polish: bool = False,
+        compute_labels: bool = True,
         random_state: int | np.random.RandomState | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> None:
@@ -245,6 +250,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         self.recent_samples = recent_samples
         self.thresholds = thresholds
         self.polish = polish
+        self.compute_labels = compute_labels
         self.random_state = random_state
         self.callbacks = callbacks
 
@@ -296,7 +302,27 @@ class ODAClustering(ClusterReader, StreamingEstimator):
             self, X, None, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
             self._learner.anneal(rows, weights, rng, listen, polish=self.polish)
-            self.labels_ = self._assign(rows)
+            self.__dict__.pop("labels_", None)
+            if self.compute_labels:
+                self.labels_ = self._assign(rows)
+
+    def fit_predict(
+        self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Indices:
+        """`fit`, and the number of the cluster of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        self.fit(X, sample_weight=sample_weight)
+        return self.labels_ if self.compute_labels else self.predict(X)
 
     @all_or_nothing
     def partial_fit(
@@ -322,7 +348,9 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         divergence, _ = self._parameters()
         rows = self._checked_rows(X, divergence, reset=first)
         weights = checked_weights(sample_weight, len(rows))
-        self._learn_checked(rows, None, weights, first)
+        for here, block in dense_blocks(rows):
+            own = None if weights is None else weights[here]
+            self._learn_checked(block, None, own, first and here.start == 0)
         return self
 
     def learn_one(self, x: Sample, y: Any = None, w: float = 1.0) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from annealed.divergences import Array, BregmanDivergence, get_divergence
-from annealed.kernels import column_ranges, kernel_for
+from annealed.kernels import SparseRows, column_ranges, kernel_for, welcomes_sparse
+from annealed.kernels.protocol import Rows
 
 
 def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,6 +65,7 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     """
 
     divergence: str | BregmanDivergence
+    _takes_sparse: ClassVar[bool] = False
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -72,11 +74,17 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _checked_rows(
         self, X: ArrayLike, divergence: BregmanDivergence, *, reset: bool, **options: Any
-    ) -> NDArray[Any]:
-        """Rows as they are if float32 or float64, otherwise converted; never copied needlessly."""
-        refuse_sparse(X)
+    ) -> Rows:
+        """Rows as they are if float32 or float64, otherwise converted; never copied needlessly.
+
+        Sparse ones stay sparse.
+        """
         options = {"dtype": [np.float64, np.float32], **options}
-        rows: NDArray[Any] = validate_data(self, X, reset=reset, ensure_all_finite=False, **options)
+        if sparse.issparse(X):
+            refuse_sparse(X, divergence, self._takes_sparse)
+            options["accept_sparse"] = "csr"
+        found = validate_data(self, X, reset=reset, ensure_all_finite=False, **options)
+        rows: Rows = SparseRows(found) if sparse.issparse(found) else found
         # scikit-learn's own check of a large table takes longer than to predict its rows.
         lowest, highest, finite = column_ranges(rows)
         if not finite:
@@ -84,7 +92,7 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         divergence.check(rows, getattr(self, "feature_names_in_", None), (lowest, highest))
         return rows
 
-    def _rows_to_read(self, X: ArrayLike) -> NDArray[Any]:
+    def _rows_to_read(self, X: ArrayLike) -> Rows:
         check_is_fitted(self)
         return self._checked_rows(X, self._fitted_divergence, reset=False)
 
@@ -144,7 +152,7 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = self._takes_sparse and _may_be_sparse(self.divergence)
         tags.transformer_tags.preserves_dtype = ["float64"]
         try:
             low = get_divergence(self.divergence).low
@@ -165,14 +173,28 @@ def places_of(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64] | 
     return places if (known[places] == labels).all() else None
 
 
-def refuse_sparse(X: ArrayLike) -> None:
-    """Codevectors are means of samples, hence dense."""
-    if sparse.issparse(X):
-        raise TypeError(
-            "Sparse data was passed, but codevectors are means of samples and become dense at "
-            "once, so nothing would be saved. Use X.toarray(), or reduce the features first, for "
-            "example with sklearn.decomposition.TruncatedSVD."
+def _may_be_sparse(divergence: str | BregmanDivergence) -> bool:
+    try:
+        return welcomes_sparse(get_divergence(divergence))
+    except (ValueError, AttributeError):  # reported by fit, not here
+        return False
+
+
+def refuse_sparse(X: Any, divergence: BregmanDivergence, taken: bool = False) -> None:
+    """Raise TypeError unless sparse rows are taken, and zeros mean something to the divergence."""
+    if not sparse.issparse(X) or (taken and welcomes_sparse(divergence)):
+        return
+    raise TypeError(
+        "Sparse data was passed, but "
+        + (
+            f"the {divergence.name} divergence needs every value of a row; sparse rows go with "
+            "'squared_euclidean', 'i_divergence' and 'kullback_leibler'."
+            if taken
+            else "codevectors are means of samples and become dense at once."
         )
+        + " Use X.toarray(), or reduce the features first, for example with "
+        "sklearn.decomposition.TruncatedSVD."
+    )
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array | None:

@@ -47,6 +47,7 @@ class StreamingEstimator(AnnealingEstimator):
 
     _learner: Learner[Any]
     _keys: tuple[Key, ...]
+    _takes_sparse = True
 
     @classmethod
     def check_stored(cls, state: State) -> None:

@@ -21,6 +21,7 @@ from annealed.fine_tuning.model import (
     as_annealed,
     tempered,
 )
+from annealed.kernels import SparseRows, dense
 from annealed.path import AnnealingPath, Level
 from annealed.threads import go_on
 
@@ -184,4 +185,11 @@ class TunablePath:
         labelled = self.labelled
         for order, at, stop in self.shuffled.between(begin * BATCH, end * BATCH):
             go_on()
-            tuning.learn(labelled.X, order, labelled.classes, labelled.weights, at, stop)
+            X, classes, weights = labelled.X, labelled.classes, labelled.weights
+            if not isinstance(X, SparseRows):
+                tuning.learn(X, order, classes, weights, at, stop)
+                continue
+            for first in range(at, stop, X.at_a_time):
+                rows = order[first : min(first + X.at_a_time, stop)]
+                w = None if weights is None else weights[rows]
+                tuning.learn(dense(X[rows]), None, classes[rows], w, 0, len(rows))

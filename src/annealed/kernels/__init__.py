@@ -9,8 +9,9 @@ from annealed.kernels.compiled import CompiledKernel, column_ranges
 from annealed.kernels.protocol import Kernel
 from annealed.kernels.reference import ReferenceKernel
 from annealed.kernels.run_owner import RunOwner
+from annealed.kernels.sparse_rows import SparseRows, dense, dense_blocks, welcomes_sparse
 
 __all__ = [
-    "WORK_PER_CALL", "CompiledKernel", "Kernel", "ReferenceKernel", "RunOwner", "column_ranges",
-    "kernel_for",
+    "WORK_PER_CALL", "CompiledKernel", "Kernel", "ReferenceKernel", "RunOwner", "SparseRows",
+    "column_ranges", "dense", "dense_blocks", "kernel_for", "welcomes_sparse",
 ]  # fmt: skip

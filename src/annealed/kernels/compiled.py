@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import LARGEST, Array, BregmanDivergence
+from annealed.kernels import sparse_rows
 from annealed.kernels.protocol import (
     ClassIndices,
     Integers,
@@ -38,6 +39,7 @@ from annealed.kernels.protocol import (
     StreamRun,
     WinnerRun,
 )
+from annealed.kernels.sparse_rows import SparseRows, dense
 from annealed.threads import n_threads
 
 
@@ -203,7 +205,31 @@ class CompiledKernel(Kernel):
         end: int,
         roles: Roles | None = None,
     ) -> int:
+        if isinstance(X, SparseRows):
+            return self._learn_sparse(runs, X, order, classes, weights, begin, end, roles)
         return _learn(runs, X, order, classes, weights, begin, end, roles)
+
+    def _learn_sparse(
+        self,
+        runs: Sequence[LevelRun],
+        X: SparseRows,
+        order: Integers | None,
+        classes: ClassIndices | None,
+        weights: Array | None,
+        begin: int,
+        end: int,
+        roles: Roles | None,
+    ) -> int:
+        """The same bits as of dense rows: where they are cut cannot be seen."""
+        while begin < end:
+            stop = min(end, begin + X.at_a_time)
+            rows = np.arange(begin, stop) if order is None else order[begin:stop]
+            own = [None if each is None else each[rows] for each in (classes, weights, roles)]
+            done = _learn(runs, dense(X[rows]), None, *own[:2], 0, len(rows), own[2])
+            begin += done
+            if done < len(rows) or any(run.done for run in runs):
+                break
+        return begin
 
     def read(self, run: Run) -> State:
         state = run.read()
@@ -242,11 +268,18 @@ class CompiledKernel(Kernel):
     # -- reading -------------------------------------------------------------------------------
 
     def divergences(self, X: Rows, mu: Array, relevance: Array | None = None) -> Array:
+        if isinstance(X, SparseRows):
+            if relevance is None:
+                return sparse_rows.divergences(self, X, mu)
+            blocks = [self.divergences(dense(rows), mu, relevance) for _, rows in X.blocks()]
+            return np.concatenate(blocks)
         return self._compiled.divergences(
             X, self._embed(mu), relevance, self.divergence.matrix, n_threads()
         )
 
     def assign(self, X: Rows, mu: Array, log_weight: Array, T: float) -> Integers:
+        if isinstance(X, SparseRows):
+            return sparse_rows.assign(self, X, mu, log_weight, T)
         return self._compiled.assign(
             X, self._embed(mu), log_weight, T, self.divergence.matrix, n_threads()
         )
@@ -262,6 +295,17 @@ class CompiledKernel(Kernel):
         sharpness: Array | None = None,
         relevance: Array | None = None,
     ) -> tuple[Array, Array, Array]:
+        if isinstance(X, SparseRows):
+            if T > 0 and relevance is None:
+                return sparse_rows.associate(self, X, mu, log_weight, T, group, groups, sharpness)
+            parts = [
+                self.associate(dense(rows), mu, log_weight, T, group, groups, sharpness, relevance)
+                for _, rows in X.blocks()
+            ]
+            shares, totals, distortions = (
+                np.concatenate(each) for each in zip(*parts, strict=True)
+            )
+            return shares, totals, distortions
         return self._compiled.associate(
             X, self._embed(mu), log_weight, T, group, groups, sharpness, relevance,
             self.divergence.matrix, n_threads(),
@@ -277,6 +321,11 @@ class CompiledKernel(Kernel):
         group: Integers,
         factors: Array,
     ) -> Array:
+        if isinstance(X, SparseRows):
+            total = np.zeros(len(factors))
+            for at, rows in X.blocks():
+                total += self.losses(dense(rows), classes[at], mu, log_weight, T, group, factors)
+            return total
         return self._compiled.losses(
             X, classes, self._embed(mu), log_weight, T, group, factors, self.divergence.matrix,
             n_threads(),
@@ -285,6 +334,8 @@ class CompiledKernel(Kernel):
     def hard_sums(
         self, X: Rows, mu: Array, weights: Array | None
     ) -> tuple[Array, Array, Integers, float]:
+        if isinstance(X, SparseRows):
+            return sparse_rows.hard_sums(self, X, mu, weights)
         weight, total, labels, distortion = self._compiled.hard_sums(
             X, self._embed(mu), weights, self.divergence.matrix, n_threads()
         )
@@ -305,4 +356,6 @@ def running_standardise(X: Array, count: Array, mean: Array, m2: Array, fill: Ar
 
 def column_ranges(X: Rows) -> tuple[Array, Array, bool]:
     """Lowest and highest value of every column, and whether all values are finite."""
+    if isinstance(X, SparseRows):
+        return X.ranges()
     return _column_ranges(X, n_threads())

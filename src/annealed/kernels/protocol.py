@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence
 
-Rows = NDArray[Any]  # float32 or float64
+Rows = Any  # an array of float32 or float64, or `SparseRows` of them
 Integers = NDArray[np.int64]
 ClassIndices = NDArray[np.int32]
 # What a row does for the split axes, see `Kernel.learn`.
