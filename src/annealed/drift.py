@@ -183,9 +183,9 @@ class DriftDetector:
         n = len(self.blocks)
         # Of block sums around the mean of their own side, and how one tells of the next: believed
         # where it exceeds two standard errors of what chance makes of independent values.
-        rest = self.blocks[:, 0].copy()
-        rest[: n - newest] -= rest[: n - newest].mean()
-        rest[n - newest :] -= rest[n - newest :].mean()
+        values, older = self.blocks[:, 0], n - newest
+        rest = values - np.add.reduce(values[:older]) / older
+        rest[older:] = values[older:] - np.add.reduce(values[older:]) / newest
         total = float(rest @ rest)
         if not total > 0 < of_values:
             return 1.0

@@ -325,12 +325,21 @@ class ClassLearner(Learner[ClassSettings]):
         annealer.close_levels()
         if settings.listen is not None:
             settings.listen(annealer)
-        plain = tuner.note(len(wrong), annealer, settings.score)
-        if plain is not None:
-            annealer.track(plain)
+        tuner.since += len(wrong)
+        if race is not None:
+            race.seen += len(wrong)
+        if len(wrong):
+            self.close_lap(settings)
         if race is not None and (tuner.race is not race or race.seen % LAP == 0):
             self._stream = None
         return stop, wrong if stream.tells else np.full(len(wrong), np.nan)
+
+    def close_lap(self, settings: ClassSettings) -> None:
+        """If a lap of a race has ended with the last sample, say who leads, or who has won."""
+        assert self.tuner is not None
+        plain = self.tuner.close_lap(self.annealer, settings.score)
+        if plain is not None:
+            self.annealer.track(plain)
 
     def begin_stream(
         self, sample_format: SampleFormat, settings: ClassSettings

@@ -377,6 +377,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             return
         if told & ENDED:
             self._one_ended()
+        if fast_path.left <= 0:
+            self._learner.close_lap(self._settings())
+            self._fast_path = self._new_fast_path()
         if fast_path.watch is not None and fast_path.watch.left == 0:
             tuner = self._learner.tuner
             self._learner.end_block(self._settings())
@@ -431,7 +434,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         return LabelledFastPath(
             annealer,
             run,
-            NEVER if tuner is None else tuner.left - 1,
+            NEVER if tuner is None else tuner.left,
             labels,
             {label: c for c, label in enumerate(labels)},
             tuner,

@@ -27,9 +27,6 @@ from annealed.stored import Classes, Positive, among, between
 GROWTH = 2.2
 SAMPLES_PER_CODEVECTOR = 20
 REHEARSED = 3000
-# Levels of samples that are kept stand so many rungs of the stream's ladder apart: only few of them
-# are tried, and fine-tuned.
-RUNGS = 2
 
 # Samples that are kept, oldest first: rows, classes, weights.
 Latest = tuple[Array, Classes, Array]
@@ -80,7 +77,7 @@ def anneal_latest(neighbours: Nearest, annealer: Annealer, samples: int) -> Star
     if only_means:
         own.absorb(rows, classes, weights, None, 0, len(rows))
         return Starts(AnnealingPath([own.model()], []), own.geometry())
-    own.schedule = replace(own.schedule, K_max=most, gamma=own.schedule.gamma**RUNGS)
+    own.schedule = replace(own.schedule, K_max=most)
     own.anneal(rows, classes, weights, np.random.default_rng(samples))
     return Starts(own.path(), own.geometry()) if own.path() else None
 

@@ -377,22 +377,17 @@ class StreamTuner:
         wrong = losses[present]
         for each in self.companions[self.race.companions :]:
             each.keep(X, classes, counted)
-        before = self.race.seen - int((counted > 0).sum())
-        return self._close_lap(before, annealer, score), wrong
+        if not (counted > 0).any():
+            return None, wrong
+        return self.close_lap(annealer, score), wrong
 
-    def note(self, samples: int, annealer: Annealer, score: Score | None) -> Level | None:
-        """So many samples have been learnt by all: a level that won as it was annealed, if any."""
-        self.since += samples
-        if self.race is None:
-            return None
-        self.race.seen += samples
-        return self._close_lap(self.race.seen - samples, annealer, score)
+    def close_lap(self, annealer: Annealer, score: Score | None) -> Level | None:
+        """If a lap has ended with the last sample, say who leads, or who has won.
 
-    def _close_lap(self, before: int, annealer: Annealer, score: Score | None) -> Level | None:
-        """If a lap has ended since so many samples were seen, say who leads, or who has won."""
+        A level that won as it was annealed is returned, to be tracked.
+        """
         race = self.race
-        assert race is not None
-        if race.seen == before or (race.seen % LAP and not race.over):
+        if race is None or (race.seen % LAP and not race.over):
             return None
         race.lap(score)
         return self._end_race(annealer.finished, score) if race.over else None
