@@ -128,7 +128,7 @@ def main(*, quick: bool = False) -> None:
     header("Threads: two beside one")
     print("          but here: time on the clock, the least over rounds")
     try:
-        reading(200_000 if quick else 1_000_000, 3 if quick else 7)
+        reading(200_000 if quick else 1_000_000, 5 if quick else 15)
         fits(100_000 if quick else 1_000_000, 2 if quick else 5)
     finally:
         if CORES:

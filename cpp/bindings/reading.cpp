@@ -2,6 +2,7 @@
 #include <string>
 #include <type_traits>
 
+#include "../joins.hpp"
 #include "../labels.hpp"
 #include "arrays.hpp"
 #include "module.hpp"
@@ -120,6 +121,37 @@ void define_readers(nb::module_& m, const std::string& suffix) {
 }
 
 void define_reading(nb::module_& m) {
+    m.def("join_peaks",
+          [](Vector peaks, Integers first, Integers second, Integers order) {
+              const auto n = static_cast<std::int64_t>(peaks.shape(0));
+              const auto edges = static_cast<std::int64_t>(order.shape(0));
+              require(first.shape(0) == second.shape(0) && first.shape(0) == order.shape(0),
+                      "an edge has two ends and a place");
+              for (std::int64_t k = 0; k < edges; ++k)
+                  for (const Integers* ends : {&first, &second})
+                      require(ends->data()[k] >= 0 && ends->data()[k] < n &&
+                                  order.data()[k] >= 0 && order.data()[k] < edges,
+                              "an edge leads nowhere");
+              const std::size_t most = n > 0 ? static_cast<std::size_t>(n) - 1 : 0;
+              std::vector<std::int64_t> found[3];
+              for (auto& each : found) each.resize(most);
+              std::int64_t joins;
+              {
+                  nb::gil_scoped_release unlocked;
+                  joins = join_peaks(peaks.data(), n, first.data(), second.data(), order.data(),
+                                     edges, found[0].data(), found[1].data(), found[2].data());
+              }
+              nb::list out;
+              for (const auto& each : found) {
+                  std::int64_t* data;
+                  auto array = empty_array<std::int64_t>({static_cast<std::size_t>(joins)}, data);
+                  std::copy(each.begin(), each.begin() + joins, data);
+                  out.append(array);
+              }
+              return nb::tuple(out);
+          },
+          "peaks"_a, "first"_a, "second"_a, "order"_a,
+          "Peaks joined over edges in order: the lower one, the higher one, and the edge.");
     m.def("threads_for", &threads_for, "multiplications"_a, "allowed"_a,
           "How many threads so much work is shared out to.");
     m.def("column_ranges",

@@ -133,8 +133,7 @@ def test_streams_of_sparse_rows_are_those_of_dense_ones(weighted, few_at_a_time)
 
 
 def test_sparse_rows_are_never_dense_all_at_once():
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((20_000, 2000), density=0.002, rng=rng, format="csr")  # dense: 320 MB
+    X = sparse.random(20_000, 2000, density=0.002, random_state=0, format="csr")  # dense: 320 MB
     model = ODAClustering(3, shape="round", K_max=4, random_state=0, samples_per_codevector=20)
     tracemalloc.start()
     try:

@@ -14,10 +14,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from annealed.divergences import Array, BregmanDivergence
+from annealed.kernels import join_peaks
 from annealed.path import Level
 from annealed.threads import in_threads, n_threads
 
@@ -178,28 +178,12 @@ class _View:
 
     def _joins(self) -> tuple[Integers, Integers, Array]:
         """Peaks joined over ever lower saddles: the lower and the higher peak, and the saddle."""
-        density, n = self.density, len(self.peaks)
+        density = self.density
         ends = np.minimum(self.peaks[density.first], self.peaks[density.second])
         saddles = np.minimum(self.middles, ends)
         order = np.argsort(-saddles, kind="stable")
-        rank = np.empty(len(order))
-        rank[order] = np.arange(1, len(order) + 1)
-        # Older releases of SciPy take indices of 32 bits alone.
-        ends32 = density.first.astype(np.int32), density.second.astype(np.int32)
-        graph = csr_array((rank, ends32), shape=(n, n))
-        used = order[np.sort(minimum_spanning_tree(graph).data).astype(np.int64) - 1]
-        roots = _Roots(n)
-        low, high = [], []
-        heights = self.peaks.tolist()
-        pairs = zip(density.first[used].tolist(), density.second[used].tolist(), strict=True)
-        for first, second in pairs:
-            a, b = roots.find(first), roots.find(second)
-            if heights[a] < heights[b]:
-                a, b = b, a
-            low.append(b)
-            high.append(a)
-            roots.parent[b] = a
-        return np.array(low), np.array(high), saddles[used]
+        low, high, used = join_peaks(self.peaks, density.first, density.second, order)
+        return low, high, saddles[used]
 
     def support_between(self, clusters: Integers) -> float:
         """The support of the borders between given clusters, in standard errors of their sum.
@@ -291,7 +275,7 @@ def _neighbours(distances: Array) -> tuple[Integers, Integers]:
     ).astype(np.int64)
     pairs.sort(axis=1)
     pairs = np.unique(pairs, axis=0)
-    return pairs[:, 0], pairs[:, 1]
+    return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
 
 def cuts(

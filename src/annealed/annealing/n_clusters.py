@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, SquaredEuclidean
 from annealed.path import AnnealingPath, Level
 from annealed.stored import Count, Positive, State, Vector, one_length
-from annealed.threads import in_threads
+from annealed.threads import in_threads, n_threads
 
 # Surrogate paths of each kind: so many, and only if those leave it open as many as come next. With
 # them the standard deviations by which a plateau must exceed their mean: the bound below which one
@@ -103,15 +102,26 @@ def judge_persistence(
     brief = replace(schedule, T_max=None, T_min=None, K_max=K_max, wanted=None, paper=False)
     expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), -np.inf)
 
-    def run(kind: str, k: int) -> Array:
+    known: dict[tuple[str, int], Array] = {}
+
+    def run(which: tuple[str, int]) -> Array:
         # Each has randomness of its own: it does not matter which comes first.
+        kind, k = which
         rng = np.random.default_rng([seed, KINDS.index(kind), k])
         return plateaus(anneal(_surrogate(kind, covariance, samples, rng), brief, rng))
 
+    def first_of(kind: str, m: int) -> list[Array]:
+        """The first m of a kind; threads that would have nothing to do begin with the next kind."""
+        wanted = [(kind, k) for k in range(m)]
+        missing = [which for which in wanted if which not in known]
+        after = [(other, k) for other in KINDS[KINDS.index(kind) + 1 :] for k in range(m)]
+        missing += [which for which in after if which not in known][: -len(missing) % n_threads()]
+        known.update(zip(missing, in_threads(run, missing), strict=True))
+        return [known[which] for which in wanted]
+
     for kind in KINDS:
-        runs: list[Array] = []
         for m, deviations in DEVIATIONS.items():
-            runs += in_threads(partial(run, kind), range(len(runs), m))
+            runs = first_of(kind, m)
             mean, longest, bar = _bar(runs, len(plateau), deviations)
             if (plateau > bar).any() or (m > min(DEVIATIONS) and not (plateau > longest).any()):
                 break

@@ -5,7 +5,7 @@
 """
 
 from annealed.kernels.choice import WORK_PER_CALL, kernel_for
-from annealed.kernels.compiled import CompiledKernel, column_ranges
+from annealed.kernels.compiled import CompiledKernel, column_ranges, join_peaks
 from annealed.kernels.protocol import Kernel
 from annealed.kernels.reference import ReferenceKernel
 from annealed.kernels.run_owner import RunOwner
@@ -13,5 +13,5 @@ from annealed.kernels.sparse_rows import SparseRows, dense, dense_blocks, welcom
 
 __all__ = [
     "WORK_PER_CALL", "CompiledKernel", "Kernel", "ReferenceKernel", "RunOwner", "SparseRows",
-    "column_ranges", "dense", "dense_blocks", "kernel_for", "welcomes_sparse",
+    "column_ranges", "dense", "dense_blocks", "join_peaks", "kernel_for", "welcomes_sparse",
 ]  # fmt: skip

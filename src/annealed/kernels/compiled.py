@@ -58,6 +58,7 @@ _warm_up: Callable[..., LevelRun] = core.WarmUp
 _sample_format: Callable[..., SampleFormat] = core.SampleFormat
 _stream: Callable[..., StreamRun] = core.Stream
 _running_standardise: Callable[..., Array] = core.running_standardise
+_join_peaks: Callable[..., tuple[Integers, Integers, Integers]] = core.join_peaks
 _column_ranges: Callable[..., tuple[Array, Array, bool]] = core.column_ranges
 
 
@@ -359,3 +360,13 @@ def column_ranges(X: Rows) -> tuple[Array, Array, bool]:
     if isinstance(X, SparseRows):
         return X.ranges()
     return _column_ranges(X, n_threads())
+
+
+def join_peaks(
+    peaks: Array, first: Integers, second: Integers, order: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Join places over edges in a given order until all are one (cpp/joins.hpp).
+
+    Of every join the lower peak, which is one with the other from then on, the higher, the edge.
+    """
+    return _join_peaks(peaks, first, second, order)
