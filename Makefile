@@ -115,7 +115,7 @@ $(STAMPS): build/wheel/.built
 # The wheel of an editable install, compiled once for all environments: the core depends on no
 # version of numpy. The environment it is built in is kept, so that only what changed is compiled.
 build/wheel/.built: $(BUILD_INPUTS)
-	@echo "Compiling the core. This takes half a minute or so."
+	@echo "Compiling the core. This takes a minute or two."
 	test -x .venv-build/bin/python || $(PYTHON) -m venv .venv-build
 	mkdir -p $(@D)
 	.venv-build/bin/python .ci/editable_wheel.py $(@D) >build/log 2>&1 || { cat build/log; false; }
