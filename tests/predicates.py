@@ -155,11 +155,12 @@ def same_model(first, second, **tolerance):
 def same_tuner(first, second):
     """Two classifiers stand alike in their race, or fine-tune alike after it: to the last bit."""
     one, other = first._learner.tuner, second._learner.tuner
+    assert first._learner.record == second._learner.record
     if one is None or other is None:
         assert one is other
         return True
     for name in ("candidates", "chosen", "voters", "since", "due", "ladders", "calibration",
-                 "tempering", "speaker"):  # fmt: skip
+                 "tempering", "speaker", "earlier", "answering"):  # fmt: skip
         assert getattr(one, name) == getattr(other, name), name
     np.testing.assert_array_equal(one.shares, other.shares)
     assert (one.race is None) == (other.race is None)

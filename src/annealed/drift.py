@@ -10,16 +10,19 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.stored import Amount, Matrix, State, StoredAs, between, require
+from annealed.stored import Amount, Count, Finite, Matrix, State, StoredAs, between, require
 
 # Losses are summed in blocks; so many blocks are remembered, and at least so many are needed on the
 # older side of a change.
 BLOCK = 50
+# Samples that a recent score is about, and the latest alarms whose times are kept.
+SCORED_LATELY = 1000
+MOST_ALARMS = 1000
 REMEMBERED = 200
 OLDER = 4
 # Blocks from which on their own variance and memory tell anything, and all there is to tell.
@@ -220,6 +223,62 @@ def _deviance(newer: float, k: int, older: float, m: int, mean: float, whole: bo
     return 2 * found
 
 
+class RunningScore(NamedTuple):
+    """How samples of a stream fared before they were learnt, as of the last multiple of 50.
+
+    samples : how many were scored
+    overall : mean over all of them
+    recent : over the latest, older ones fading: half of it is of the last 700
+    """
+
+    samples: int
+    overall: float
+    recent: float
+
+
+class StreamRecord(NamedTuple):
+    """What has been noticed in a stream so far.
+
+    heard : samples that were listened to
+    scored : of them, those whose loss is known
+    overall, recent : mean loss of these, and of the latest, older ones fading
+    alarms : samples that had been learnt at each of the latest alarms
+    n_alarms : how many there were in all
+    """
+
+    heard: Count = 0
+    scored: Count = 0
+    overall: Finite = 0.0
+    recent: Finite = 0.0
+    alarms: tuple[Count, ...] = ()
+    n_alarms: Count = 0
+
+    @classmethod
+    def check_stored(cls, state: State) -> None:
+        """Nothing is counted that was not heard."""
+        require(state["scored"] <= state["heard"], "samples were scored that were not heard")
+        n = min(state["n_alarms"], MOST_ALARMS)
+        require(len(state["alarms"]) == n, "alarms were not counted")
+
+    def with_losses(self, samples: int, known: int, total: float) -> StreamRecord:
+        """After some more samples; ``total`` is the loss of those for which it is known."""
+        heard = self.heard + samples
+        if not known:
+            return self._replace(heard=heard)
+        scored, mean = self.scored + known, total / known
+        return self._replace(
+            heard=heard,
+            scored=scored,
+            overall=self.overall + (mean - self.overall) * known / scored,
+            recent=self.recent + (mean - self.recent) * known / min(scored, SCORED_LATELY),
+        )
+
+    def with_alarm(self, samples: int) -> StreamRecord:
+        """After an alarm, when so many samples had been learnt."""
+        alarms = (*self.alarms, samples)[-MOST_ALARMS:]
+        return self._replace(alarms=alarms, n_alarms=self.n_alarms + 1)
+
+
 @dataclass(eq=False, repr=False)
 class Watch:
     """A detector, and the model whose losses it hears.
@@ -234,6 +293,7 @@ class Watch:
     left: Annotated[int, between(1, BLOCK + 1)] = BLOCK
     heard: bool = False  # an alarm in this block
     total: float = 0.0  # of the losses in this block
+    unknown: Annotated[int, between(0, BLOCK + 1)] = 0  # samples of this block without a loss
     means: tuple[float, ...] = ()  # of the blocks since the last alarm, the latest few
 
     def __post_init__(self) -> None:
@@ -257,6 +317,7 @@ class Watch:
     def observe(self, samples: int, losses: Iterable[float] | NDArray[Any]) -> None:
         """Samples that count, at most as many as are left of the block, and their losses."""
         given = np.asarray(losses, dtype=float).tolist()
+        self.unknown += samples - len(given)
         if type(self.detector) is not DriftDetector:
             self.left -= samples - len(given)
             for loss in given:
@@ -291,4 +352,5 @@ class Watch:
 
     def begin_block(self, model: Any) -> None:
         """The next block, on which this model is tested."""
-        self.left, self.heard, self.total, self.model = BLOCK, False, 0.0, model
+        self.left, self.heard, self.total, self.unknown = BLOCK, False, 0.0, 0
+        self.model = model

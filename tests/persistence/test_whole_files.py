@@ -144,13 +144,13 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
 
 
 def test_nothing_in_the_package_writes_files_by_itself():
-    """Answers of a stream are there to be read while they grow; everything else is whole."""
+    """Lines of a stream are there to be read while they grow; everything else is whole."""
     found = set()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and _writes(node):
                 found.add(path.relative_to(SOURCE).as_posix())
-    assert found == {"cli/answers.py"}
+    assert found == {"cli/line_files.py"}
 
 
 def _writes(call):

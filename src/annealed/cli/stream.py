@@ -25,6 +25,9 @@ from annealed.cli.options import (
     number_of_clusters,
 )
 
+# Rows between lines of figures, unless it is said.
+METRICS_EVERY = 1000
+
 
 @app.command()
 @one_line_errors
@@ -86,12 +89,23 @@ def stream(
         bool,
         typer.Option("--skip-bad-rows", help="Leave out rows that cannot be read; count them."),
     ] = False,
-    metrics_every: Annotated[
-        int,
+    metrics: Annotated[
+        str | None,
         typer.Option(
-            min=0, help="Print a line of figures to standard error every so many rows; 0: never."
+            metavar="FILE | -",
+            help="Write figures as JSON lines: accuracy, codevectors, who answers and since when, "
+            "alarms. A FILE goes on where the checkpoint stands.",
         ),
-    ] = 0,
+    ] = None,
+    metrics_every: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Rows between lines of figures, 1000 with --metrics. Without it they are printed "
+            "to standard error; 0, or left out: never.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -109,10 +123,18 @@ def stream(
     if new_rows and checkpoint is None:
         raise ValueError("--new-rows says where a checkpoint goes on; give --checkpoint FILE too")
     clusters = number_of_clusters(n_clusters, target)
-    answers = None if predictions in (None, "-") else Path(str(predictions))
-    check_apart({"--checkpoint": checkpoint, "--predictions": answers, "--model": model},
-                [None if source == "-" else Path(source)])  # fmt: skip
-    for file in (checkpoint, answers, model):
+    if predictions == metrics == "-":
+        raise ValueError("--predictions and --metrics cannot both be standard output")
+    if metrics_every is None:
+        metrics_every = 0 if metrics is None else METRICS_EVERY
+    elif metrics is not None and not metrics_every:
+        raise ValueError("--metrics-every 0 says that --metrics has nothing to write")
+    answers, figures = (
+        None if place in (None, "-") else Path(str(place)) for place in (predictions, metrics)
+    )
+    check_apart({"--checkpoint": checkpoint, "--predictions": answers, "--metrics": figures,
+                 "--model": model}, [None if source == "-" else Path(source)])  # fmt: skip
+    for file in (checkpoint, answers, figures, model):
         if file is not None:
             check_writable(file)
 
@@ -123,7 +145,7 @@ def stream(
 
     options = StreamOptions(
         source=source, follow=follow, checkpoint=checkpoint, every=every, new_rows=new_rows,
-        predictions=predictions, target=target, columns=names_in_option(columns),
+        predictions=predictions, metrics=metrics, target=target, columns=names_in_option(columns),
         drop=names_in_option(drop), categorical=names_in_option(categorical), n_clusters=clusters,
         divergence=divergence.value, drift=target is not None if drift is None else drift,
         seed=seed, skip_bad=skip_bad_rows, metrics_every=metrics_every, quiet=quiet,

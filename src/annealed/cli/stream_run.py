@@ -52,7 +52,8 @@ def _leave_signals_to_us() -> None:
 def _run(session: Session, blocks: Iterator[Block]) -> None:
     """Read to the end, or until told to stop; the state is saved either way."""
     options, told, stop = session.options, session.consumed, _Stop()
-    name, every = options.name, options.metrics_every
+    name = options.name
+    every = options.metrics_every if options.metrics is None else 0
     with _Shown(options.quiet) as shown, stop:
         try:
             for records, begins in stop.between(_located(blocks, name)):
@@ -187,6 +188,8 @@ def _in_words(summary: dict[str, Any]) -> str:
     words = [f"{summary['rows']:,} rows", f"{summary['rows_per_second'] or 0:,}/s"]
     if "codevectors" in summary:
         words += [f"K {summary['codevectors']}", f"T {summary['temperature']:.3g}"]
+    if summary.get("alarms"):
+        words.append(f"alarms {summary['alarms']:,} (last at {summary['latest_alarms'][-1]:,})")
     for name in ("accuracy", "score"):
         if summary.get(name) is not None:
             words.append(f"{name} {summary[name]:.4g} (recent {summary[f'recent_{name}']:.4g})")
@@ -203,9 +206,9 @@ def _print_figures(session: Session) -> None:
 
 
 def print_summary(session: Session) -> None:
-    """Say what has become of it; beside answers on standard output, on standard error."""
+    """Say what has become of it; beside lines on standard output, on standard error."""
     summary, checkpoint, options = session.summary(), session.path, session.options
-    out = sys.stderr if options.predictions == "-" else sys.stdout
+    out = sys.stderr if "-" in (options.predictions, options.metrics) else sys.stdout
     if options.as_json:
         summary["checkpoint"] = None if checkpoint is None else str(checkpoint)
         print(json.dumps(summary), file=out)

@@ -12,8 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.cli.answers import Answers, open_answers
 from annealed.cli.application import in_options
+from annealed.cli.line_files import (
+    ANSWERS,
+    FIGURES,
+    Lines,
+    answer_lines,
+    figures_line,
+    open_lines,
+)
 from annealed.cli.stream_state import StreamState
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.persistence import Checkpoint
@@ -34,6 +41,8 @@ BLOCK, LATER_BLOCK, LATER = 100, 1000, 10_000
 MOST_WAITING = 4 << 20
 # Rows the recent figures are about.
 RECENT = 1000
+# Alarms whose times a line of figures has.
+SHOWN_ALARMS = 10
 # Parameters of the estimators that are options of the command, and cannot change on the way.
 OPTIONS = {
     "random_state": "--seed", "divergence": "--divergence", "n_clusters": "--n-clusters",
@@ -61,11 +70,11 @@ class Figures:
 class StreamOptions:
     """What was asked for.
 
-    ``source``, ``checkpoint`` and ``predictions`` are where to read and write ("-" is standard
-    input and output), ``every`` the rows between checkpoints. With ``new_rows`` the source begins
-    where the checkpoint ended. ``skip_bad`` leaves out rows that cannot be read instead of
-    stopping. The last three say what is printed: figures every so many rows (0: never), no
-    summary, JSON.
+    ``source``, ``checkpoint``, ``predictions`` and ``metrics`` are where to read and write ("-" is
+    standard input and output), ``every`` the rows between checkpoints. With ``new_rows`` the
+    source begins where the checkpoint ended. ``skip_bad`` leaves out rows that cannot be read
+    instead of stopping. The last three say what is written: figures every so many rows (0:
+    never; to ``metrics``, or printed without it), no summary, JSON.
     """
 
     source: str
@@ -74,6 +83,7 @@ class StreamOptions:
     every: int
     new_rows: bool
     predictions: str | None
+    metrics: str | None
     target: str | None
     columns: Sequence[str]
     drop: Sequence[str]
@@ -135,17 +145,27 @@ class Session:
         if self.before is not None:
             self._go_on_from(self.before)
         self.to_skip = self.consumed - self.begins  # rows of the source that have been learnt
-        self.saved, self.saved_at = self._standing, self.consumed  # as the checkpoint has it
-        self.source_is_open = self.answers_are_open = False
-        self.answers: Answers | None = None
+        self.source_is_open = self.lines_are_open = False
+        self.answers: Lines | None = None
+        self.metrics: Lines | None = None
+        before, row = self.before, self.consumed + 1
         if options.predictions is not None:
-            written = None if self.before is None else self.before.written
-            self.answers = open_answers(options.predictions, written, self.consumed + 1, self.path)
+            written = None if before is None else before.answers
+            self.answers = open_lines(options.predictions, ANSWERS, written, row, self.path)
+        if options.metrics is not None:
+            written = None if before is None else before.metrics
+            self.metrics = open_lines(options.metrics, FIGURES, written, row, self.path)
+        self.saved, self.saved_at = self._standing, self.consumed  # as the checkpoint has it
+
+    @property
+    def _lines(self) -> list[Lines]:
+        """The files of answers and of figures there are."""
+        return [lines for lines in (self.answers, self.metrics) if lines is not None]
 
     def close(self) -> None:
-        """Be done with the file of answers."""
-        if self.answers is not None:
-            self.answers.close()
+        """Be done with the files of answers and figures."""
+        for lines in self._lines:
+            lines.close()
 
     # -- going on ------------------------------------------------------------------------------
 
@@ -254,9 +274,10 @@ class Session:
         )
 
     @property
-    def _standing(self) -> tuple[int, int, int]:
+    def _standing(self) -> tuple[int | None, ...]:
         """What changes whenever there is something to save."""
-        return self.consumed, self.begins, self.waiting_bytes
+        told = None if self.metrics is None else self.metrics.last_row
+        return self.consumed, self.begins, self.waiting_bytes, told
 
     def save(self) -> None:
         """Write the checkpoint, unless it is up to date."""
@@ -264,8 +285,9 @@ class Session:
             return
         if self.saved == self._standing or self.to_skip:
             return
-        # Answers are on the disk before a checkpoint that says so.
-        written = None if self.answers is None else self.answers.settle()
+        # Answers and figures are on the disk before a checkpoint that says so.
+        answers = None if self.answers is None else self.answers.settle()
+        metrics = None if self.metrics is None else self.metrics.settle()
         csv = self.format if isinstance(self.format, CSVFormat) else None
         figures = self.figures
         state = StreamState(
@@ -275,8 +297,10 @@ class Session:
             names=[] if csv is None else csv.names,
             begins=self.begins, fingerprint=self.fingerprint.text,
             pending=base64.b64encode(b"".join(rows.records.text for rows in self.waiting)).decode(),
-            answers_size=None if written is None else written.size,
-            answers_digest=None if written is None else written.digest,
+            answers_size=None if answers is None else answers.size,
+            answers_digest=None if answers is None else answers.digest,
+            metrics_size=None if metrics is None else metrics.size,
+            metrics_digest=None if metrics is None else metrics.digest,
         )  # fmt: skip
         self.checkpoint.save(self.model, **state.to_plain())
         self.saved, self.saved_at = self._standing, self.consumed
@@ -289,7 +313,7 @@ class Session:
             records = self._skip(records)
             if self.to_skip:
                 return
-        self._open_answers()
+        self._open_lines()
         if not self.columns:
             self.held += records
             if len(self.held) < FIRST:
@@ -304,24 +328,44 @@ class Session:
             records = records.after(len(here))
             if self.consumed % step == 0 or self.waiting_bytes >= MOST_WAITING:
                 self.settle()
+                if self.consumed % step == 0:
+                    self._write_metrics_of(step)
                 if self.consumed - self.saved_at >= self.options.every:
                     self.save()
 
-    def _open_answers(self) -> None:
+    def _open_lines(self) -> None:
         """From here on rows are answered: nothing is refused any more."""
-        if self.answers is not None and not self.answers_are_open:
-            self.answers.begin()
-            self.answers_are_open = True
+        if not self.lines_are_open:
+            for lines in self._lines:
+                lines.begin()
+            self.lines_are_open = True
+
+    def _write_metrics_of(self, block: int) -> None:
+        """A block has been learnt: write a line of figures, if it was to come within these rows.
+
+        Whether that is so, and what it says, depends on rows alone.
+        """
+        every = self.options.metrics_every
+        if every and self.consumed // every > (self.consumed - block) // every:
+            self._write_metrics()
+
+    def _write_metrics(self) -> None:
+        """Write a line of figures, unless the last one is of the same rows."""
+        if self.metrics is None or self.model is None or self.metrics.last_row == self.consumed:
+            return
+        self.metrics.write(figures_line(self.figures_now()))
+        self.metrics.last_row = self.consumed
 
     def finish(self) -> None:
         """The end of the stream: learn what waits, and write the last checkpoint."""
         self._check_all_skipped()
-        self._open_answers()
+        self._open_lines()
         if len(self.held):
             records, self.held = self.held, Records()
             self._begin(records)
             self._answer_block(records)
         self.settle()
+        self._write_metrics()
         self.save()
 
     def settle(self) -> None:
@@ -472,7 +516,7 @@ class Session:
         n = len(rows.table)
         if self.model is None or rows.vectors is None:
             if self.answers is not None:
-                self.answers.write(self.consumed + 1, [None] * n, [None] * n)
+                self.answers.write(answer_lines(self.consumed + 1, [None] * n, [None] * n))
             return
         inner, Z = self.model.estimator_, rows.vectors
         if rows.labels is None:
@@ -486,7 +530,8 @@ class Session:
             pairs = zip(answers, rows.labels.tolist(), strict=True)
             self.figures.add(np.array([mine == own for mine, own in pairs], dtype=float))
         if self.answers is not None:
-            self.answers.write(self.consumed + 1, answers, shares.max(axis=1).tolist())
+            likeliest = shares.max(axis=1).tolist()
+            self.answers.write(answer_lines(self.consumed + 1, answers, likeliest))
 
     def _new_model(self) -> TabularModel:
         options = self.options
@@ -532,24 +577,35 @@ class Session:
     def summary(self) -> dict[str, Any]:
         """How far it has come, in plain values."""
         seconds = time.perf_counter() - self.started
-        model = self.model
-        summary: dict[str, Any] = {
-            "rows": self.consumed,
-            "bad_rows": self.bad,
+        return self.figures_now() | {
             "seconds": round(seconds, 3),
             "rows_per_second": round(self.learnt / seconds) if seconds > 0 else None,
         }
-        if model is not None:
-            inner = model.estimator_
-            summary |= {
-                "codevectors": len(inner.codevectors_),
-                "temperature": float(inner.temperature_),
-            }
+
+    def figures_now(self) -> dict[str, Any]:
+        """The same without the clock: what rows alone decide."""
         name = "accuracy" if self.options.target is not None else "score"
         mean, recent = (
             (self.figures.mean, self.figures.recent) if self.figures.rows else (None, None)
         )
-        return summary | {name: mean, f"recent_{name}": recent}
+        figures = {
+            "rows": self.consumed, "bad_rows": self.bad, name: mean, f"recent_{name}": recent,
+        }  # fmt: skip
+        if self.model is None:
+            return figures
+        inner = self.model.estimator_
+        figures |= {
+            "codevectors": len(inner.codevectors_),
+            "temperature": float(inner.temperature_),
+            "alarms": inner.n_alarms_,
+            "latest_alarms": inner.alarms_[-SHOWN_ALARMS:].tolist(),
+        }
+        if self.options.target is None:
+            return figures | {"clusters": int(inner.n_clusters_)}
+        who, since = inner.answering_
+        return figures | {
+            "classes": len(inner.classes_), "answering": who, "answering_since": since,
+        }  # fmt: skip
 
 
 def _in_words(option: str, value: Any) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from annealed.cli.answers import Written
+from annealed.cli.line_files import Written
 from annealed.persistence.container import refuse
 from annealed.persistence.schema import fields_of
 from annealed.stored import Count, Finite, Positive
@@ -39,8 +39,8 @@ class StreamState:
         Of the rows from there on.
     pending : str
         Records that have been answered, but wait to be learnt; base64.
-    answers_size, answers_digest
-        How far the file of answers had come; None without one.
+    answers_size, answers_digest, metrics_size, metrics_digest
+        How far the files of answers and of figures had come; None without one.
     """
 
     consumed: Positive
@@ -58,6 +58,8 @@ class StreamState:
     pending: str
     answers_size: Positive | None
     answers_digest: str | None
+    metrics_size: Positive | None
+    metrics_digest: str | None
 
     def to_plain(self) -> dict[str, Any]:
         """For `Checkpoint.save`."""
@@ -86,12 +88,12 @@ class StreamState:
         )
         counted = max(self.bad, self.scored, self.begins) <= self.consumed
         form = self.delimiter in DELIMITERS if self.names else self.delimiter is None
-        digests = [self.fingerprint]
-        if self.answers_digest is not None:
-            digests.append(self.answers_digest)
-        answers = (self.answers_size is None) == (self.answers_digest is None)
-        hashes = all(_DIGEST.fullmatch(digest) for digest in digests)
-        return known and counted and form and answers and hashes
+        digests = self.fingerprint, self.answers_digest, self.metrics_digest
+        hashes = all(_DIGEST.fullmatch(digest) for digest in digests if digest is not None)
+        files = (self.answers_size is None) == (self.answers_digest is None) and (
+            self.metrics_size is None
+        ) == (self.metrics_digest is None)
+        return known and counted and form and files and hashes
 
     @property
     def format(self) -> CSVFormat | JSONFormat:
@@ -99,11 +101,14 @@ class StreamState:
         return JSONFormat() if self.delimiter is None else CSVFormat(self.delimiter, self.names)
 
     @property
-    def written(self) -> Written | None:
+    def answers(self) -> Written | None:
         """How far the file of answers had come."""
-        if self.answers_size is None or self.answers_digest is None:
-            return None
-        return Written(self.answers_size, self.answers_digest)
+        return _written(self.answers_size, self.answers_digest)
+
+    @property
+    def metrics(self) -> Written | None:
+        """How far the file of figures had come."""
+        return _written(self.metrics_size, self.metrics_digest)
 
     def pending_records(self, path: Path) -> Records:
         """The records that wait to be learnt."""
@@ -115,3 +120,7 @@ class StreamState:
         if rest or len(records) > self.consumed:
             refuse(path, "rows that wait are no whole rows")
         return records
+
+
+def _written(size: int | None, digest: str | None) -> Written | None:
+    return None if size is None or digest is None else Written(size, digest)

@@ -21,7 +21,7 @@ from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.newcomers import TuningOptions
 from annealed.fine_tuning.race import LAP, Contestant
 from annealed.fine_tuning.scoring import Score
-from annealed.fine_tuning.stream_tuner import StreamTuner
+from annealed.fine_tuning.stream_tuner import ANNEALED_LEVEL, Answering, StreamTuner
 from annealed.fine_tuning.tunable import LabelledRows
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters
@@ -442,6 +442,17 @@ class ClassLearner(Learner[ClassSettings]):
     def tuned(self) -> Vote | None:
         """The fine-tuned model that answers, if one does."""
         return None if self.fixed is not None or self.tuner is None else self.tuner.model()
+
+    @property
+    def _samples_learnt(self) -> int:
+        return super()._samples_learnt if self.tuner is None else self.tuner.seen
+
+    @property
+    def who_answers(self) -> Answering:
+        """Who answers, and since which sample."""
+        if self.fixed is not None or self.tuner is None:
+            return Answering(ANNEALED_LEVEL, 0)
+        return self.tuner.answering
 
     def annealed_level(self) -> Level:
         """The level that answers, as annealed; of several the one with the largest share."""

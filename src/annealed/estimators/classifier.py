@@ -29,7 +29,7 @@ from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
 from annealed.fine_tuning.methods import TUNINGS
 from annealed.fine_tuning.model import as_annealed, calibrated
 from annealed.fine_tuning.scoring import Candidate, Score
-from annealed.fine_tuning.stream_tuner import NEVER
+from annealed.fine_tuning.stream_tuner import NEVER, Answering
 from annealed.fine_tuning.units import GIVEN, choose_units
 from annealed.fine_tuning.vote import Vote, Voter
 from annealed.kernels import SparseRows, dense_blocks, kernel_for
@@ -172,6 +172,19 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         having chosen the best of many: no row judges what it has helped to choose. The model itself
         has learnt all rows; where that came out worse than what was tested, by more than chance
         allows, what was tested predicts.
+    answering_ : annealed.fine_tuning.stream_tuner.Answering
+        In a stream: ``who`` answers ("class means", "latest samples", "annealed level", "fine-tuned
+        level of 12 codevectors", "vote of 8 levels"), and ``since`` which sample: so many had been
+        learnt with `partial_fit` and `learn_one`. While a race is on the leader answers.
+    alarms_ : ndarray of shape (n,)
+        Samples of the stream that had been learnt when the drift detector raised an alarm that was
+        heeded; of more than 1000 the latest.
+    n_alarms_ : int
+        How many there were.
+    running_score_ : annealed.drift.RunningScore
+        Accuracy on samples of the stream, each answered just before it was learnt: ``overall``,
+        ``recent`` (over about the last 1000), and how many ``samples`` were scored, in steps of 50;
+        nan before the first. It is what the drift detector hears: without one there is none.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -617,6 +630,15 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """What predicts, with an estimate of how well."""
         check_is_fitted(self)
         return None if self._learner.tuner is None else self._learner.tuner.chosen
+
+    @property
+    def answering_(self) -> Answering:
+        """Who answers, and since which sample of the stream."""
+        check_is_fitted(self)
+        return self._learner.who_answers
+
+    def _score_of_loss(self, loss: float) -> float:
+        return 1.0 - loss
 
     @property
     def codevector_labels_(self) -> Labels:

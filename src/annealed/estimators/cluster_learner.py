@@ -178,7 +178,9 @@ class ClusterLearner(Learner[ClusterSettings]):
             self.annealer.reheat(temperature)
         else:
             assert settings.new_kept is not None
+            seen = self.kept.seen_now
             self.kept = settings.new_kept(0)
+            self.kept.seen = seen
 
     def _absorb(
         self,
@@ -205,6 +207,8 @@ class ClusterLearner(Learner[ClusterSettings]):
     def _look(self, kept: KeptSamples, settings: ClusterSettings) -> None:
         """A block of samples is over: anneal them again if it is time for that."""
         changed = self.annealer.chosen is not None and self._has_changed(kept)
+        if changed:
+            self.record = self.record.with_alarm(self._samples_learnt)
         if changed or kept.is_due:
             clusters = None
             if not changed:  # a cluster that nothing came of is not gone
@@ -252,6 +256,10 @@ class ClusterLearner(Learner[ClusterSettings]):
         if settings.listen is not None:
             settings.listen(fresh)
 
+    @property
+    def _samples_learnt(self) -> int:
+        return super()._samples_learnt if self.kept is None else self.kept.seen_now
+
     def copy(self) -> Self:
         """A twin that can go on by itself."""
         twin = super().copy()
@@ -266,9 +274,11 @@ class ClusterLearner(Learner[ClusterSettings]):
         elif self.kept is None or self.kept.most != settings.recent_samples:
             assert settings.new_kept is not None
             decided = self.annealer.chosen is not None
+            seen = 0 if self.kept is None else self.kept.seen_now
             self.kept = settings.new_kept(
                 max(round(self.annealer.classes[0].total_weight), 1) if decided else 0
             )
+            self.kept.seen = seen
 
     def _watched(self, settings: ClusterSettings) -> Level:
         return self.annealer.model()

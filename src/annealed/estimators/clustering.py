@@ -161,6 +161,15 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         Place of every codevector in the tree of splits, as in `annealed.path.Level.nodes`.
     temperature_ : float
     path_ : AnnealingPath
+    alarms_ : ndarray of shape (n,)
+        Samples of the stream that had been learnt when it was noticed to have changed, by those
+        that are kept or by the drift detector; of more than 1000 the latest.
+    n_alarms_ : int
+        How many there were.
+    running_score_ : annealed.drift.RunningScore
+        Minus the mean divergence of samples of the stream to the nearest codevector, before they
+        were learnt: ``overall``, ``recent`` (over about the last 1000) and how many ``samples``;
+        nan without a drift detector.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 

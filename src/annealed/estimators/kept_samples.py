@@ -61,6 +61,7 @@ class KeptSamples:
     rows, weights : room for them
     left : samples until they are looked at; all that changes between two looks
     since : samples since the stream began or changed, as of the last look
+    seen : samples of the stream, as of the last look
     due : as many as there must be of these before they are annealed again; 0 for no more
     blocks : how many blocks since the annealing the others are compared with, at most the first few
     first : mean and variance of what these told (`_told`), averaged
@@ -75,6 +76,7 @@ class KeptSamples:
     weights: Vector
     left: Count
     since: Count = 0
+    seen: Count = 0
     due: Count = 0
     blocks: Annotated[int, between(0, COMPARED + 1)] = 0
     first: Matrix = field(default_factory=lambda: np.zeros((2, 0)))
@@ -122,7 +124,8 @@ class KeptSamples:
 
     def __getstate__(self) -> State:
         rows, weights = self.in_order()
-        state = {**self.__dict__, "rows": rows, "weights": weights, "since": self._since_now}
+        state = {**self.__dict__, "rows": rows, "weights": weights}
+        state |= {"since": self._since_now, "seen": self.seen_now}
         return {name: value for name, value in state.items() if name not in AS_OF_LAST_LOOK}
 
     def __setstate__(self, state: State) -> None:
@@ -148,6 +151,11 @@ class KeptSamples:
     def at(self) -> int:
         """Where the next one goes, in place of the oldest."""
         return (self.begin + self.step - self.left) % self.most
+
+    @property
+    def seen_now(self) -> int:
+        """Samples of the stream."""
+        return self.seen + self.step - self.left
 
     @property
     def _since_now(self) -> int:
@@ -208,9 +216,15 @@ class KeptSamples:
         self.blocks = 0
         self.look_again()
 
+    def _count_samples(self) -> None:
+        """Of the stream, those since the last look too."""
+        self.since, self.seen = self._since_now, self.seen_now
+        self.step = self.left
+
     def look_again(self) -> None:
         """Count the samples until the next look."""
-        self.since, self.held, self.begin = self._since_now, self.count, self.at
+        self.held, self.begin = self.count, self.at
+        self._count_samples()
         until_due = self.due - self.since
         self.step = self.left = min(BLOCK, until_due) if until_due > 0 else BLOCK
         self._make_room()
@@ -298,7 +312,7 @@ class KeptSamples:
         far = older & (nearest > np.quantile(nearest[-n:], NEAR))
         chance = np.sqrt(NEAR * (1 - NEAR) * (1 / n + 1 / older.sum()))
         if far[older].mean() > 1 - NEAR + BEYOND * chance:
-            self.since, self.step = self._since_now, self.left
+            self._count_samples()
             self._hold(rows[~far], weights[~far])
 
 

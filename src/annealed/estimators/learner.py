@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.rows import reach
 from annealed.divergences import Array, BregmanDivergence
-from annealed.drift import Watch
+from annealed.drift import BLOCK, StreamRecord, Watch
 from annealed.path import Level
 
 Index = NDArray[np.int32]
@@ -43,11 +43,13 @@ class Learner(ABC, Generic[S]):
     annealer : the levels, and the codebook that follows the samples after the last
     watch : what listens for drift, if anyone does
     fixed : the level `at` picked; it answers from then on, and nothing is learnt any more
+    record : what has been noticed in the stream: alarms, and how samples fared
     """
 
     annealer: Annealer
     watch: Watch | None = None
     fixed: Level | None = None
+    record: StreamRecord = field(default_factory=StreamRecord)
 
     @property
     def divergence(self) -> BregmanDivergence:
@@ -124,13 +126,20 @@ class Learner(ABC, Generic[S]):
         """A block of samples that is listened to has ended: start again, if there is an alarm."""
         watch = self.watch
         assert watch is not None
+        self.record = self.record.with_losses(BLOCK, BLOCK - watch.unknown, watch.total)
         if watch.end_block() and self.annealer.top is not None:
+            self.record = self.record.with_alarm(self._samples_learnt)
             self._start_again(self.annealer.top, settings, watch.since_change)
         model = self._watched(settings)
         if None not in (watch.model, model) and not self._comparable(watch.model, model):
             assert settings.new_watch is not None
             watch = self.watch = settings.new_watch()
         watch.begin_block(model)
+
+    @property
+    def _samples_learnt(self) -> int:
+        """Samples of the stream so far; those that were listened to, if nobody else counts."""
+        return self.record.heard
 
     @abstractmethod
     def _absorb(

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from annealed.divergences import Array
-from annealed.drift import DriftDetector, Watch
+from annealed.drift import DriftDetector, RunningScore, Watch
 from annealed.estimators.base import SHARED_RULES, AnnealingEstimator
 from annealed.estimators.codevectors import all_or_nothing, names_of
 from annealed.estimators.learner import Learner, LearnerSettings
@@ -63,6 +63,34 @@ class StreamingEstimator(AnnealingEstimator):
     def _new_watch(self) -> Watch:
         given = self.drift_detector
         return Watch(DriftDetector() if isinstance(given, str) else given)
+
+    # -- watching --------------------------------------------------------------------------------
+
+    @property
+    def alarms_(self) -> NDArray[np.int64]:
+        """Samples of the stream that had been learnt at each change noticed, the latest 1000."""
+        check_is_fitted(self)
+        return np.array(self._learner.record.alarms, dtype=np.int64)
+
+    @property
+    def n_alarms_(self) -> int:
+        """How often the stream was noticed to change."""
+        check_is_fitted(self)
+        return self._learner.record.n_alarms
+
+    @property
+    def running_score_(self) -> RunningScore:
+        """How samples fared before they were learnt, by what the drift detector heard."""
+        check_is_fitted(self)
+        record = self._learner.record
+        if not record.scored:
+            return RunningScore(0, np.nan, np.nan)
+        overall, recent = map(self._score_of_loss, (record.overall, record.recent))
+        return RunningScore(record.scored, overall, recent)
+
+    def _score_of_loss(self, loss: float) -> float:
+        """A mean loss as `score` would have it."""
+        return -loss
 
     # -- one sample at a time --------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,19 @@ FEWEST = 50
 NEVER = 2**61
 
 TUNED, NEIGHBOURS, MEANS = "tuned", "neighbours", "means"
+ANNEALED_LEVEL = "annealed level"
+
+
+class Answering(NamedTuple):
+    """Who answers in a stream.
+
+    who : "class means", "latest samples", "annealed level", "fine-tuned level of 12 codevectors" or
+        "vote of 8 levels"
+    since : samples of the stream that had been learnt when it began to answer
+    """
+
+    who: str
+    since: Count
 
 
 @dataclass(eq=False, repr=False)
@@ -74,6 +87,7 @@ class StreamTuner:
     race: Race | None = None
     ladders: Count = 0  # ladders that a race was held for
     since: Count = 0  # samples since the stream began or changed
+    earlier: int = 0  # samples of the stream that these do not count
     due: Positive = EARLIEST
     factor: Vector = field(default_factory=lambda: np.empty(0))  # how much a class's sample counts
     speaker: Annotated[str, among(TUNED, NEIGHBOURS, MEANS)] = TUNED  # between races
@@ -85,6 +99,7 @@ class StreamTuner:
     candidates: tuple[Candidate, ...] = ()
     chosen: Candidate | None = None
     voters: tuple[Voter, ...] = ()
+    answering: Answering = field(default_factory=lambda: Answering(ANNEALED_LEVEL, 0))
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -94,6 +109,8 @@ class StreamTuner:
         for part in (*([] if race is None else race.runners), *companions, *tunings):
             require(part.n_classes == len(state["factor"]), "a fine-tuning is of other classes")
         require(race is None or race.companions <= len(companions), "a race has other runners")
+        learnt = state["since"] + state["earlier"]
+        require(state["answering"].since <= learnt, "who answers has not begun to")
         speaker = state["speaker"]
         require(speaker == TUNED or state[speaker] is not None, "nobody answers")
         require(len(tunings) == len(state["shares"]), "a vote has shares of other voters")
@@ -110,6 +127,7 @@ class StreamTuner:
         tuner.calibration, tuner.tempering = selection.calibration, selection.tempering
         tuner.candidates, tuner.chosen = selection.candidates, selection.chosen
         tuner.voters = selection.voters
+        tuner._note_who_answers()
         tuner.ladders, tuner.factor = annealer.ladders, class_factors(annealer, log_prior)
         return tuner
 
@@ -133,6 +151,7 @@ class StreamTuner:
         self.tempering = self.tunings[0].start.level.temperature / temperature
         self.tunings, self.shares = [], np.empty(0)
         self.voters = tuple(replace(voter, share=1.0) for voter in self.voters[:1])
+        self._note_who_answers()
 
     @property
     def companions(self) -> list[Nearest]:
@@ -198,6 +217,17 @@ class StreamTuner:
         """Whether companions are still to be made of the next sample."""
         return not (self.companions or self.options.last)
 
+    @property
+    def seen(self) -> int:
+        """Samples of the stream."""
+        return self.since + self.earlier
+
+    def _note_who_answers(self) -> None:
+        """Whoever answers may have changed."""
+        who = _name(self.speakers)
+        if who != self.answering.who:
+            self.answering = Answering(who, self.seen)
+
     # -- classes -------------------------------------------------------------------------------
 
     def add_class(self, factor: Array) -> None:
@@ -215,6 +245,7 @@ class StreamTuner:
         self.tunings, self.shares, self.speaker = [], np.empty(0), TUNED
         self.calibration, self.tempering = 1.0, 1.0
         self.due = self.since + EARLIEST
+        self._note_who_answers()
 
     def _race_companions(self) -> None:
         leader = 0
@@ -317,11 +348,13 @@ class StreamTuner:
         self.race.leader = leader
         self.calibration = 1.0
         self.candidates, self.chosen, self.voters = (), None, ()  # until it is over
+        self._note_who_answers()
 
     def restart_after_drift(
         self, annealer: Annealer, log_prior: Array, score: Score | None, samples: int
     ) -> None:
         """The stream has changed some samples ago: who knows only these joins the race."""
+        self.earlier += self.since - samples
         self.since, self.due = samples, EARLIEST
         while self.due <= self.since:
             self.due *= 2
@@ -346,6 +379,7 @@ class StreamTuner:
         self.means = Nearest(annealer.divergence, start, n, None)
         if self.since == 0 and self.race is None and not self.tunings and not annealer.finished:
             self._race_companions()
+            self._note_who_answers()
 
     def learn(
         self,
@@ -390,7 +424,9 @@ class StreamTuner:
         if race is None or (race.seen % LAP and not race.over):
             return None
         race.lap(score)
-        return self._end_race(annealer.finished, score) if race.over else None
+        plain = self._end_race(annealer.finished, score) if race.over else None
+        self._note_who_answers()
+        return plain
 
     def _learn_alone(
         self, X: NDArray[Any], classes: Classes, counted: Array, present: NDArray[np.bool_]
@@ -468,3 +504,15 @@ class StreamTuner:
             return None
         shares = np.ones(1) if len(voters) == 1 else self.shares
         return Vote(voters, shares, self.calibration)
+
+
+def _name(speakers: Sequence[Contestant]) -> str:
+    """What those that answer are called; where nobody does, the annealer's level is asked."""
+    if not speakers:
+        return ANNEALED_LEVEL
+    if len(speakers) > 1:
+        return f"vote of {len(speakers)} levels"
+    only = speakers[0]
+    if isinstance(only, Nearest):
+        return "class means" if only.samples is None else "latest samples"
+    return f"fine-tuned level of {only.n_codevectors} codevectors" if only.rate else ANNEALED_LEVEL

@@ -13,7 +13,7 @@ from annealed.baselines.batch import BatchAnnealer
 from annealed.baselines.competition import Competition, Terms
 from annealed.baselines.deterministic_annealing import BatchLearner
 from annealed.divergences import Geometry
-from annealed.drift import DriftDetector, Watch
+from annealed.drift import DriftDetector, StreamRecord, Watch
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.estimators.class_learner import ClassLearner
 from annealed.estimators.cluster_learner import ClusterLearner
@@ -24,7 +24,7 @@ from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.newcomers import TuningOptions
 from annealed.fine_tuning.race import Race
 from annealed.fine_tuning.scoring import Candidate
-from annealed.fine_tuning.stream_tuner import StreamTuner
+from annealed.fine_tuning.stream_tuner import Answering, StreamTuner
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, Voter
 from annealed.path import Level, Split
@@ -65,9 +65,11 @@ PARTS = _named(
     Schema(Nearest),
     Schema(Race),
     Schema(TuningOptions),
+    Schema(Answering),
     Schema(StreamTuner),
     Schema(DriftDetector),
     Schema(Watch),
+    Schema(StreamRecord),
     Schema(Terms),
     Schema(Competition),
     Schema(BatchAnnealer),

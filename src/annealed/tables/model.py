@@ -27,9 +27,10 @@ Record = Mapping[str, Any] | Sequence[Any]
 
 # What is read off the estimator as it stands.
 DELEGATED = (
-    "candidates_", "chosen_", "classes_", "codevector_clusters_", "codevector_labels_",
-    "codevector_voters_", "feature_relevances_", "feature_units_", "labels_", "n_clusters_",
-    "n_clusters_margin_", "path_", "plausible_n_clusters_", "temperature_", "voters_", "weights_",
+    "alarms_", "answering_", "candidates_", "chosen_", "classes_", "codevector_clusters_",
+    "codevector_labels_", "codevector_voters_", "feature_relevances_", "feature_units_", "labels_",
+    "n_alarms_", "n_clusters_", "n_clusters_margin_", "path_", "plausible_n_clusters_",
+    "running_score_", "temperature_", "voters_", "weights_",
 )  # fmt: skip
 
 
