@@ -198,6 +198,30 @@ def test_a_command_that_does_not_work_is_noticed(command, monkeypatch):
         run_command(command, monkeypatch)
 
 
+def with_all():
+    """What `pip install '.[all]'` asks for, by the names of its distributions."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked, found = ["annealed[all]"], set()
+    while asked:
+        name, inner = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", asked.pop()).groups()
+        found.add(name)
+        asked += [one for extra in (inner or "").split(",") if extra for one in extras()[extra]]
+    return found | {re.match(r"[\w-]+", one)[0] for one in project["dependencies"]}
+
+
+def test_what_readme_and_guide_import_comes_with_all():
+    # README promises it of `pip install '.[all]'`.
+    imported = {
+        name
+        for path, *_, language, code in BLOCKS
+        if language in ("pycon", "python") and path in (ROOT / "README.md", *GUIDE)
+        for name in re.findall(r"^(?:>>> )?(?:from|import) (\w+)", code, flags=re.M)
+    }
+    distributions = {name.replace("sklearn", "scikit-learn") for name in imported}
+    assert {"numpy", "pandas", "scikit-learn"} <= distributions
+    assert distributions - {*sys.stdlib_module_names} <= with_all()
+
+
 def test_there_are_blocks():
     assert {language for *_, language, _ in BLOCKS} == {"pycon", "python", "sh"}
     assert len(BLOCKS) > 50

@@ -104,11 +104,23 @@ def test_the_options_say_what_the_library_says():
     assert annealed.ODAClustering()._parameters()[1].K_max == options.MOST_CLUSTERS
 
 
+@pytest.mark.parametrize("name", ["to_frame", "codevectors_to_frame"])
+def test_without_pandas_a_frame_is_refused_with_what_to_install(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
+    rows = [{"a": float(k)} for k in range(20)]
+    model = annealed.TabularModel(annealed.ODAClustering(2, random_state=0)).fit(rows)
+    frame = {
+        "to_frame": model.estimator_.path_.to_frame,
+        "codevectors_to_frame": model.codevectors_to_frame,
+    }
+    with pytest.raises(ImportError, match=rf"{name}\(\) needs pandas.*pip install pandas"):
+        frame[name]()
+
+
 # -- declared ------------------------------------------------------------------------------------
 
 # Imported where they are there already, or where a user asks for what only they can do.
 NOT_DECLARED = {
-    "pandas": "path_.to_frame() and as_frame=True say that they need it",
     "IPython": "only within a notebook, which has it",
 }
 
@@ -130,7 +142,7 @@ def distribution(requirement):
 def test_what_is_imported_is_declared():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    for_users = [extras[name] for name in extras if name not in ("dev", "bench")]
+    for_users = [extras[name] for name in extras if name not in ("bench", "dev", "docs", "test")]
     declared = {
         distribution(one) for group in (project["dependencies"], *for_users) for one in group
     }

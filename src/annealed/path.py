@@ -234,7 +234,12 @@ class AnnealingPath(Sequence[Level]):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per level: T, K, samples, D, H, F, score (needs pandas)."""
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise ImportError(
+                "to_frame() needs pandas, which is not installed: pip install pandas"
+            ) from None
 
         columns = {
             "temperature": "temperature",

@@ -516,7 +516,7 @@ def files(tmp_path):
         (1, "predict none.oda gap.csv", "none.oda"),
         (2, "predict gap.csv gap.csv", "gap.csv"),
         (1, "predict MODEL none.csv", "none.csv does not exist"),
-        (2, "predict MODEL gap.csv", "no column 'größe', which the model was learnt with"),
+        (2, "predict MODEL gap.csv", "no column 'größe', which the model was learnt with; add it"),
         (2, "predict MODEL gap.csv --out p.txt", "--out must end in .csv or .parquet"),
         (2, "predict MODEL gap.csv --out gap.csv", "--out names the data itself"),
         (2, "predict MODEL gap.csv --keep z", "gap.csv has no column 'z'"),
@@ -543,6 +543,17 @@ def test_errors_are_one_line(run, files, model, monkeypatch, code, arguments, wo
     assert done.stderr.startswith("annealed: ") and done.stderr.count("\n") == 1
     with pytest.raises(ValueError, match=words):
         raise ValueError(done.stderr)
+
+
+def test_times_are_told_as_times_and_columns_without_use_are_not_counted(run, tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"2025-03-{1 + 9 * (k % 2):02d},{k % 2},7,row {k}" for k in range(40)]
+    path.write_text("\n".join(["day,size,same,id", *rows, ",1,7,row 40"]) + "\n")
+    said = run("fit", path).stdout
+    assert "time, mean 2025-03-05 12:00:00, spread 4.5 days; 1 missing (filled with" in " ".join(
+        said.split()
+    )
+    assert "41 rows, 2 of 4 columns used" in said
 
 
 def test_a_cell_that_is_no_number_is_named_by_predict(run, model, tmp_path):

@@ -736,6 +736,13 @@ def test_at_gives_the_model_of_every_temperature(kind, blobs):
     assert est.at(temperature=1e-12).temperature_ == est.path_[-1].temperature
 
 
+@pytest.mark.parametrize("given", [{}, {"n_clusters": 2, "temperature": 1.0}])
+def test_at_of_a_clustering_names_all_it_can_be_given(given, blobs):
+    est = make("clustering").fit(blobs[0])
+    with pytest.raises(ValueError, match="one of temperature, n_codevectors and n_clusters"):
+        est.at(**given)
+
+
 def test_at_of_a_classifier_scores_what_the_path_says(blobs):
     X, y = blobs
     est = make("classifier").fit(X, y)

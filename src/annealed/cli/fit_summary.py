@@ -15,6 +15,7 @@ from annealed.cli.summary import (
     columns_of_model,
     print_columns,
     print_pairs,
+    tells_nothing,
     words_for_choice,
     words_for_levels,
     words_for_size,
@@ -64,9 +65,10 @@ def print_fit(trained: Trained, file: Path | None, *, as_json: bool) -> None:
 
 def _rows_of_fit(trained: Trained, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     options, score = trained.options, facts["score"]
-    rows = [
-        ("data", f"{options.data}, {trained.rows:,} rows, {len(facts['columns'])} columns used")
-    ]
+    columns = facts["columns"]
+    used = sum(not tells_nothing(entry) for entry in columns)
+    share = f"{used}" if used == len(columns) else f"{used} of {len(columns)}"
+    rows = [("data", f"{options.data}, {trained.rows:,} rows, {share} columns used")]
     learnt = f"{trained.learnt:,} rows"
     if trained.sampled:
         learnt += f", drawn at random from {trained.rows:,} (--max-rows)"

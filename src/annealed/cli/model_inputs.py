@@ -43,7 +43,10 @@ def columns_to_read(fitted: Any, file: TableFile) -> tuple[list[str], dict[str, 
     columns = [str(name) for name in names]
     for name in columns:
         if name not in file.names:
-            raise TableError(f"{file.path} has no column {name!r}, which the model was learnt with")
+            raise TableError(
+                f"{file.path} has no column {name!r}, which the model was learnt with; add it (its "
+                f"cells may be empty), or learn without it (annealed fit --drop {name!r})"
+            )
     step = getattr(fitted, "preprocessor_", None)
     known = ["number"] * len(columns) if step is None else step.kinds_
     return columns, dict(zip(columns, known, strict=True))

@@ -52,6 +52,13 @@ def words_for(entry: Mapping[str, Any], standardized: bool) -> str:
     return said
 
 
+def tells_nothing(entry: Mapping[str, Any]) -> bool:
+    """Whether a column has no part in the answer: it is the same everywhere, or hardly repeats."""
+    if entry["kind"] == "category":
+        return len(entry["categories"]) + entry["other"] <= 1
+    return bool(entry["constant"])
+
+
 def _words_for_text(entry: Mapping[str, Any]) -> tuple[str, str]:
     names = entry["categories"]
     if not names:
@@ -63,14 +70,28 @@ def _words_for_text(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _words_for_number(entry: Mapping[str, Any], standardized: bool) -> tuple[str, str]:
-    said = {"number": "number", "boolean": "yes or no", "datetime": "time in seconds"}[
-        entry["kind"]
-    ]
+    kind, mean, scale = entry["kind"], entry["mean"], entry["scale"]
+    said = {"number": "number", "boolean": "yes or no", "datetime": "time"}[kind]
     if entry["constant"]:
         return f"{said}, always the same, which tells nothing", ""
-    if standardized:
-        said += f", mean {entry['mean']:.4g}, spread {entry['scale']:.4g}"
-    return said, f"(filled with {entry['missing_filled_with']:.4g})"
+    if standardized and kind == "datetime":
+        said += f", mean {_moment(mean)}, spread {_duration(scale)}"
+    elif standardized:
+        said += f", mean {mean:.4g}, spread {scale:.4g}"
+    fill = entry["missing_filled_with"]
+    return said, f"(filled with {_moment(fill) if kind == 'datetime' else f'{fill:.4g}'})"
+
+
+def _moment(seconds: float) -> str:
+    """A time, which is learnt in seconds since 1970, as people write it."""
+    return str(np.datetime64(round(seconds), "s")).replace("T", " ")
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.4g} {unit}"
+    return f"{seconds:.4g} seconds"
 
 
 def about_model(model: Any) -> dict[str, Any]:

@@ -557,10 +557,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         estimator
             A copy that predicts with that level. It shares the path and cannot learn further.
         """
+        if [temperature, n_codevectors, n_clusters].count(None) != 2:
+            raise ValueError("give one of temperature, n_codevectors and n_clusters")
         if n_clusters is None:
             return super().at(temperature=temperature, n_codevectors=n_codevectors)
-        if temperature is not None or n_codevectors is not None:
-            raise ValueError("give one of temperature, n_codevectors and n_clusters")
         check_is_fitted(self)
         if not len(self.path_):
             raise ValueError("no level is finished yet: the model is still warming up")

@@ -321,7 +321,12 @@ plausible_n_clusters_, temperature_, voters_, weights_
             column "name=category" for each category, its share; fine-tuned codevectors may lie a
             little beyond the data, and shares below 0 or above 1.
         """
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise ImportError(
+                "codevectors_to_frame() needs pandas, which is not installed: pip install pandas"
+            ) from None
 
         check_is_fitted(self)
         names = [str(name) for name in self.feature_names_out_]
