@@ -56,6 +56,14 @@ class Done(NamedTuple):
         return json.loads(self.out)
 
 
+@pytest.fixture(autouse=True)
+def interrupts():
+    """Ctrl-C is heard here also where tests are begun in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def stream(monkeypatch, capsysbinary):
     """The command, with the label as target unless it is told otherwise."""
