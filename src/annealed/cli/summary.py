@@ -55,7 +55,7 @@ def words_for(entry: Mapping[str, Any], standardized: bool) -> str:
 def tells_nothing(entry: Mapping[str, Any]) -> bool:
     """Whether a column has no part in the answer: it is the same everywhere, or hardly repeats."""
     if entry["kind"] == "category":
-        return len(entry["categories"]) + entry["other"] <= 1
+        return bool(len(entry["categories"]) + entry["other"] <= 1)
     return bool(entry["constant"])
 
 
