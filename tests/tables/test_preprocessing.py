@@ -463,3 +463,14 @@ def test_preprocessor_passes_scikit_learns_check(estimator, check):
 def test_a_category_column_of_missing_cells_only():
     column = Column("c", "category", np.array([-1, -1]), ("unused",))
     assert Categories.learnt(column, 5).labels == [None]
+
+
+def test_a_text_after_a_missing_first_cell_is_refused_with_the_way_out():
+    model = TablePreprocessor()
+    model.learn_one({"v": 1.0, "m": None})
+    with pytest.raises(ValueError, match=r"first cell is missing.*kinds=\{'m': 'category'\}"):
+        model.learn_one({"v": 1.0, "m": "a"})
+    said = TablePreprocessor(kinds={"m": "category"})
+    said.learn_one({"v": 1.0, "m": None})
+    said.learn_one({"v": 1.0, "m": "a"})
+    assert list(said.kinds_) == ["number", "category"]

@@ -369,7 +369,11 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                 try:
                     numbers.append(number_of_cell(cell))
                 except (TypeError, ValueError):
-                    raise ValueError(f"column {name!r}: {cell!r} is not a number") from None
+                    raise ValueError(
+                        f"column {name!r}: {cell!r} is not a number, and the column was taken for "
+                        "numbers when learning began (so is one whose first cell is missing); if "
+                        f"it holds texts, say so at the beginning: kinds={{{name!r}: 'category'}}"
+                    ) from None
         x = np.array(numbers, dtype=np.float64)
         if (np.abs(x) > LARGEST).any():
             names = [n for n, k in zip(self._names, self.kinds_, strict=True) if k in NUMERIC]
