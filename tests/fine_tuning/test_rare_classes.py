@@ -43,8 +43,11 @@ def found():
 
 
 def test_balanced_weights_keep_the_order_of_rows(found):
-    """As weights of rows they made fine-tuning blind: average precision fell."""
-    assert found["balanced"]["precision"] > found["plain"]["precision"] - 0.03, found
+    """As weights of rows they made fine-tuning blind: average precision fell from .80 to .29.
+
+    The difference has a mean of +.03 and a standard deviation of .05 over seeds: 40 rows are rare.
+    """
+    assert found["balanced"]["precision"] > found["plain"]["precision"] - 0.1, found
 
 
 def test_balanced_weights_find_the_rare_class(found):

@@ -70,9 +70,9 @@ class TabularModel(BaseEstimator):
         ``estimator_.codevectors_`` has them as they are compared.
     feature_names_out_ : ndarray of str
         What the columns of ``codevectors_`` are; `codevectors_to_frame` puts the two together.
-    candidates_, chosen_, classes_, codevector_clusters_, codevector_labels_, codevector_voters_, \
-feature_relevances_, feature_units_, labels_, n_clusters_, n_clusters_margin_, path_, \
-plausible_n_clusters_, temperature_, voters_, weights_
+    alarms_, answering_, candidates_, chosen_, classes_, codevector_clusters_, codevector_labels_, \
+codevector_voters_, feature_relevances_, feature_units_, labels_, n_alarms_, n_clusters_, \
+n_clusters_margin_, path_, plausible_n_clusters_, running_score_, temperature_, voters_, weights_
         Those of ``estimator_``, where it has them.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn: of the table, the target left out.
