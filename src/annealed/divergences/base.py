@@ -48,8 +48,8 @@ class BregmanDivergence:
 
     Notes
     -----
-    It runs in NumPy, one sample at a time: some 20 microseconds per sample where the built-in
-    divergences, which are compiled, take a tenth of one.
+    It runs in NumPy, one sample at a time: some 100 microseconds per sample where the built-in
+    divergences, which are compiled, take a few tenths of one. ``shape="round"`` needs the fewest.
 
     On the first data it meets, phi is checked: finite there, strictly convex between pairs of
     rows, and with a gradient that agrees with its differences.
@@ -62,8 +62,8 @@ class BregmanDivergence:
     ...     phi=lambda x: np.cosh(x).sum(axis=1), gradient=np.sinh, hessian=np.cosh, name="cosh"
     ... )
     >>> X = np.concatenate([np.random.default_rng(0).normal(m, 0.1, (60, 1)) for m in (-1, 1)])
-    >>> centres = ODAClustering(2, divergence=cosh, random_state=0).fit(X).cluster_centers_
-    >>> np.sort(centres.round(1), axis=None)
+    >>> model = ODAClustering(2, shape="round", divergence=cosh, random_state=0).fit(X)
+    >>> np.sort(model.cluster_centers_.round(1), axis=None)
     array([-1.,  1.])
     """
 
