@@ -106,9 +106,9 @@ def test_the_options_say_what_the_library_says():
 
 @pytest.mark.parametrize("name", ["to_frame", "codevectors_to_frame"])
 def test_without_pandas_a_frame_is_refused_with_what_to_install(name, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
     rows = [{"a": float(k)} for k in range(20)]
     model = annealed.TabularModel(annealed.ODAClustering(2, random_state=0)).fit(rows)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
     frame = {
         "to_frame": model.estimator_.path_.to_frame,
         "codevectors_to_frame": model.codevectors_to_frame,

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
 import joblib
+import numpy as np
 import sklearn  # noqa: F401  (loads the OpenMP that is asked below)
 from threadpoolctl import ThreadpoolController
 
@@ -130,10 +131,16 @@ def in_threads(
     if threads <= 1:
         return [function(piece) for piece in pieces]
     shared = _Pieces(function, pieces)
+    told = np.geterr()
+
+    def work_as_told() -> None:
+        with np.errstate(**told):  # before NumPy 2 it is not part of the context
+            shared.work()
+
     others = []
     for _ in range(threads - 1):
-        context = contextvars.copy_context()  # numpy's errstate and their like hold in pieces too
-        other = threading.Thread(target=context.run, args=(shared.work,), daemon=True)
+        context = contextvars.copy_context()
+        other = threading.Thread(target=context.run, args=(work_as_told,), daemon=True)
         try:
             other.start()
         except RuntimeError:  # the system has no more of them: those there are will do

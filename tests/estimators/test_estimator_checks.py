@@ -61,10 +61,9 @@ PROBABILITIES = (
 
 def expected_failures(estimator):
     """Checks that cannot pass, with the reason."""
-    expected = {
-        "check_sample_weight_equivalence_on_dense_data": ORDER,
-        "check_sample_weight_equivalence_on_sparse_data": ORDER,
-    }
+    expected = {"check_sample_weight_equivalence_on_dense_data": ORDER}
+    if estimator.__sklearn_tags__().input_tags.sparse:
+        expected["check_sample_weight_equivalence_on_sparse_data"] = ORDER
     if isinstance(estimator, DeterministicAnnealing):  # not online: weights are repetitions
         expected = {}
     if isinstance(estimator, LVQClassifier):
