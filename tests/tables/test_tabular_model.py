@@ -151,7 +151,7 @@ def test_a_refused_record_teaches_nothing():
         lambda: model.partial_fit([rows[0], rows[1] | {"length": "tall"}], ["rose", "iris"]),
         lambda: model.partial_fit(rows[:2], ["rose"]),
     ):
-        with pytest.raises(ValueError):  # noqa: PT011
+        with pytest.raises(ValueError):  # noqa: PT011 (each in its own words)
             call()
         assert model.predict_proba(rows).tobytes() == before
 
@@ -168,7 +168,7 @@ def test_a_refused_record_of_numbers_teaches_nothing():
         lambda: model.learn_one([1.0, 2.0, np.inf], 1),
         lambda: model.learn_one({"x0": "much", "x1": 1.0, "x2": 1.0}, 1),
     ):
-        with pytest.raises(ValueError):  # noqa: PT011
+        with pytest.raises(ValueError):  # noqa: PT011 (each in its own words)
             call()
         assert pickle.dumps(model) == before
 
