@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from sklearn import metrics
 from sklearn.datasets import make_moons
+from thoroughness import tries
 
 import annealed
 from annealed.__main__ import main
@@ -138,7 +139,7 @@ def test_without_a_target_rows_are_clustered(run, flowers):
 
 def test_columns_are_chosen(run, flowers):
     def names(*options):
-        done = run("fit", flowers, "--target", "kind", "--json", *options)
+        done = run("fit", flowers, "--target", "kind", "--max-rows", "60", "--json", *options)
         return [column["name"] for column in json.loads(done.stdout)["columns"]]
 
     assert names("--columns", "gaps, colour") == ["gaps", "colour"]
@@ -147,8 +148,9 @@ def test_columns_are_chosen(run, flowers):
 
 
 def test_the_same_seed_gives_the_same_model(run, flowers, tmp_path):
+    options = ("--target", "kind", "--max-rows", "200", "--seed", "3")
     for name in ("a.oda", "b.oda"):
-        run("fit", flowers, "--target", "kind", "--seed", "3", "--model", tmp_path / name)
+        run("fit", flowers, *options, "--model", tmp_path / name)
     rows = [{k: v for k, v in row.items() if k != "kind"} for row in rows_of(50, seed=9)]
     a, b = (annealed.load(tmp_path / name).predict_proba(rows) for name in ("a.oda", "b.oda"))
     assert a.tobytes() == b.tobytes()
@@ -205,12 +207,13 @@ def test_without_preprocessing_numbers_stay_as_they_are(run, tmp_path):
     assert json.loads(done.stdout)["standardized"] is False
     model = annealed.load(tmp_path / "m.oda")
     np.testing.assert_array_equal(model.codevectors_, model.estimator_.codevectors_)
-    done = run("fit", path, "--drop", "y", "--divergence", "i_divergence", "--json")
+    done = run("fit", path, "--drop", "y", "--divergence", "i_divergence", "--n-clusters", "2", "--json")
     assert json.loads(done.stdout)["standardized"] is False
 
 
 def test_a_level_is_chosen_by_the_score_that_is_named(run, flowers, tmp_path):
-    options = ("fit", flowers, "--target", "kind", "--scoring", "f1_macro")
+    options = ("fit", flowers, "--target", "kind", "--columns", "größe", "--max-rows", "150",
+               "--scoring", "f1_macro")  # fmt: skip
     facts = json.loads(run(*options, "--json", "--model", tmp_path / "m.oda").stdout)
     model = annealed.load(tmp_path / "m.oda")
     assert model.estimator_.scoring == facts["scoring"] == "f1_macro"
@@ -601,15 +604,16 @@ def test_a_reader_that_has_had_enough_is_no_error(model, flowers):
     assert done.stdout == "prediction\n" and done.stderr == ""
 
 
-def test_one_command_is_enough_for_the_adult_data(data_folder):
+def test_one_command_is_enough_for_the_adult_data(run, data_folder):
     path = data_folder / "adult.csv.gz"
     if not path.exists():
         pytest.skip(f"{path} is not here (see ../shared/data/README.md)")
-    done = in_a_process("fit", path, "--target", "target", "--max-rows", "8000", "--json")
+    rows, reached = tries((3000, 0.81), (8000, 0.83))
+    done = run("fit", path, "--target", "target", "--max-rows", rows, "--json")
     facts = json.loads(done.stdout)
-    assert done.stderr == b""
+    assert done.stderr == ""
     # Three quarters are of one class; a forest on indicators reaches 85 to 86 % with all rows.
-    assert facts["score"]["accuracy"] > 0.83
+    assert facts["score"]["accuracy"] > reached
     assert sum(column["kind"] == "category" for column in facts["columns"]) == 8
 
 
@@ -632,10 +636,10 @@ for name in ("small", "large"):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
 def test_memory_of_fit_and_predict_does_not_grow_with_the_file(tmp_path):
-    """After ten times the rows, 72 MB of numbers more, the peak is at most 36 MB higher."""
+    """After ten times the rows, 36 MB of numbers more, the peak is at most 18 MB higher."""
     rng = np.random.default_rng(0)
     names = [f"x{k}" for k in range(10)]
-    for name, blocks in (("small", 2), ("large", 20)):
+    for name, blocks in (("small", 1), ("large", 10)):
         schema = pa.schema([(column, pa.float64()) for column in names])
         with parquet.ParquetWriter(tmp_path / f"{name}.parquet", schema) as writer:
             for _ in range(blocks):
@@ -645,4 +649,4 @@ def test_memory_of_fit_and_predict_does_not_grow_with_the_file(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     peaks = [int(line) / 1024 for line in done.stderr.split()]
-    assert len(peaks) == 4 and peaks[3] < peaks[1] + 36, peaks
+    assert len(peaks) == 4 and peaks[3] < peaks[1] + 18, peaks

@@ -24,6 +24,8 @@ pytest.importorskip("typer")
 # A pyarrow that does not fit an old numpy raises more than that it is not there.
 pytest.importorskip("pyarrow", exc_type=ImportError)
 COMMAND = [sys.executable, "-m", "annealed", "stream"]
+# Rows of a stream, and how many there are between checkpoints.
+ROWS, EVERY = tries((3000, 1000), (12_000, 3000))
 
 
 def rows_of(n, seed=0, d=4):
@@ -73,7 +75,7 @@ def same_file(first, second):
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     path = tmp_path_factory.mktemp("stream") / "rows.csv"
-    path.write_bytes(rows_of(12_000))
+    path.write_bytes(rows_of(ROWS))
     return path
 
 
@@ -81,9 +83,9 @@ def table(tmp_path_factory):
 def whole(table, tmp_path_factory):
     """The checkpoint of a run that nothing disturbed."""
     path = tmp_path_factory.mktemp("whole") / "whole.oda"
-    done = run(table, "--target", "label", "--checkpoint", path, "--every", "3000", "--json")
+    done = run(table, "--target", "label", "--checkpoint", path, "--every", EVERY, "--json")
     summary = json.loads(done.stdout)
-    assert summary["rows"] == 12_000
+    assert summary["rows"] == ROWS
     assert summary["recent_accuracy"] > 0.9  # the classes lie about four deviations apart
     return path
 
@@ -101,7 +103,7 @@ def test_how_the_pipe_cuts_its_bytes_cannot_be_seen(table, whole, tmp_path):
     path = tmp_path / "piped.oda"
     data = table.read_bytes()
     process = subprocess.Popen(
-        [*COMMAND, "-", "--target", "label", "--checkpoint", path, "--every", "3000", "--quiet"],
+        [*COMMAND, "-", "--target", "label", "--checkpoint", path, "--every", str(EVERY), "--quiet"],
         stdin=subprocess.PIPE,
     )
     rng, at = random.Random(0), 0
@@ -121,7 +123,7 @@ def test_compressed_files_json_lines_and_line_ends_of_windows(table, whole, tmp_
     windows.write_bytes(table.read_bytes().replace(b"\n", b"\r\n"))
     for k, source in enumerate((zipped, windows)):
         path = tmp_path / f"{k}.oda"
-        run(source, "--target", "label", "--checkpoint", path, "--every", "3000")
+        run(source, "--target", "label", "--checkpoint", path, "--every", EVERY)
         assert same_file(path, whole)
     names, *lines = table.read_text().splitlines()
     records = []
@@ -132,7 +134,7 @@ def test_compressed_files_json_lines_and_line_ends_of_windows(table, whole, tmp_
         records.append(json.dumps(dict(sorted(cells.items(), reverse=True))))
     path = tmp_path / "json.oda"
     columns = "f0,f1,f2,f3,colour"
-    run("-", "--target", "label", "--columns", columns, "--checkpoint", path, "--every", "3000",
+    run("-", "--target", "label", "--columns", columns, "--checkpoint", path, "--every", EVERY,
         data="\n".join(records).encode())  # fmt: skip
     models, figures = [], []
     for checkpoint in (path, whole):
@@ -153,9 +155,9 @@ def test_killed_at_any_moment_model_and_answers_come_out_the_same(table, whole, 
     """
     rng, lines = random.Random(0), table.read_bytes().splitlines(keepends=True)
     path, answers, once = (tmp_path / name for name in ("killed.oda", "killed.csv", "once.csv"))
-    command = [*COMMAND, "-", "--target", "label", "--every", "1000", "--quiet"]
+    command = [*COMMAND, "-", "--target", "label", "--every", str(EVERY // 3), "--quiet"]
     resumed = [*command, "--checkpoint", path, "--predictions", answers]
-    for given in tries((90, 4200, 11_990), (90, 1500, 4200, 4300, 8000, 11_990)):
+    for given in tries((90, 1100, ROWS - 10), (90, 1500, 4200, 4300, 8000, ROWS - 10)):
         process = subprocess.Popen(resumed, stdin=subprocess.PIPE)
         process.stdin.write(b"".join(lines[: given + 1]))
         process.stdin.flush()
@@ -191,13 +193,13 @@ def test_a_request_to_end_saves_what_was_learnt(table, tmp_path):
          "--predictions", "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    process.stdin.write(b"".join(table.read_bytes().splitlines(keepends=True)[:6000]))
+    process.stdin.write(b"".join(table.read_bytes().splitlines(keepends=True)[:2000]))
     process.stdin.flush()
-    await_answers(process, 3000)  # it waits for more, or is about to
+    await_answers(process, 1000)  # it waits for more, or is about to
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    assert 3000 <= json.loads(_header(path))["consumed"] < 6000
+    assert 1000 <= json.loads(_header(path))["consumed"] < 2000
 
 
 def await_answers(process, n):
@@ -230,8 +232,8 @@ def test_two_processes_on_one_checkpoint(table, tmp_path):
 def test_going_on_with_rows_that_came_since(table, whole, tmp_path):
     names, *lines = table.read_text().splitlines()
     path = tmp_path / "later.oda"
-    for part in (lines[:5000], lines[5000:]):
-        run("-", "--target", "label", "--checkpoint", path, "--every", "3000", "--new-rows",
+    for part in (lines[: ROWS // 3], lines[ROWS // 3 :]):
+        run("-", "--target", "label", "--checkpoint", path, "--every", EVERY, "--new-rows",
             data="\n".join([names, *part]).encode())  # fmt: skip
     later, model = annealed.load(path), annealed.load(whole)
     np.testing.assert_array_equal(later.codevectors_, model.codevectors_)
@@ -239,8 +241,8 @@ def test_going_on_with_rows_that_came_since(table, whole, tmp_path):
 
 def test_a_file_that_grows_is_followed(tmp_path):
     path, checkpoint = tmp_path / "grows.csv", tmp_path / "grows.oda"
-    data = rows_of(2000)
-    path.write_bytes(data[:40_000])
+    data = rows_of(1000)
+    path.write_bytes(data[:20_000])
     process = subprocess.Popen(
         [*COMMAND, path, "--target", "label", "--follow", "--checkpoint", checkpoint,
          "--every", "100", "--quiet", "--predictions", "-"],
@@ -248,23 +250,23 @@ def test_a_file_that_grows_is_followed(tmp_path):
     )  # fmt: skip
     await_answers(process, 100)  # it has begun
     with path.open("ab") as file:
-        file.write(data[40_000:])
-    await_answers(process, 1899)
+        file.write(data[20_000:])
+    await_answers(process, 899)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
     model = annealed.load(checkpoint)
-    assert sum(c.samples + c.run.count for c in model.estimator_._learner.annealer.classes) == 2000
+    assert sum(c.samples + c.run.count for c in model.estimator_._learner.annealer.classes) == 1000
 
 
 def test_one_prediction_for_every_row(table, tmp_path):
     done = run(table, "--target", "label", "--predictions", "-", "--quiet")
     head, *lines = done.stdout.decode().splitlines()
-    assert head == "row,prediction,probability" and len(lines) == 12_000
+    assert head == "row,prediction,probability" and len(lines) == ROWS
     assert lines[:100] == [f"{row},," for row in range(1, 101)]  # nothing is known yet
     own = [line.rsplit(",", 1)[1] for line in table.read_text().splitlines()[1:]]
     right = [line.split(",")[1] == label for line, label in zip(lines, own, strict=True)]
-    assert np.mean(right[-2000:]) > 0.9
+    assert np.mean(right[-ROWS // 2 :]) > 0.9
     clusters = run(table, "--drop", "label", "--n-clusters", "3", "--json")
     assert json.loads(clusters.stdout)["codevectors"] == 3
 

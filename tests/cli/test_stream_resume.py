@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from thoroughness import tries
 
 pytest.importorskip("typer")
 # A pyarrow that does not fit an old numpy raises more than that it is not there.
@@ -27,7 +28,8 @@ from annealed.persistence import Checkpoint
 from annealed.tables.files import following, records
 from annealed.tables.files.records import Fingerprint, RecordReader
 
-ROWS = 2350  # within a block of a hundred
+# Rows of a stream, which ends within a block of a hundred, and rows between two checkpoints.
+ROWS, EVERY = tries((650, 200), (2350, 500))
 
 
 def csv_lines(n=ROWS, seed=0):
@@ -86,10 +88,22 @@ def source(tmp_path):
     return path
 
 
+UNDISTURBED = {}
+
+
+def undisturbed(stream, tmp_path, rows):
+    """Summary, checkpoint, model and answers of a run that nothing disturbed; run once."""
+    if rows not in UNDISTURBED:
+        path = tmp_path / "undisturbed.csv"
+        path.write_text(text_of(csv_lines(rows)))
+        UNDISTURBED[rows] = finish(stream, path, tmp_path / "undisturbed")
+    return UNDISTURBED[rows]
+
+
 @pytest.fixture
-def whole(stream, source, tmp_path):
-    """Summary, checkpoint, model and answers of a run that nothing disturbed."""
-    return finish(stream, source, tmp_path / "whole")
+def whole(stream, tmp_path):
+    """What a run leaves that nothing disturbed."""
+    return undisturbed(stream, tmp_path, ROWS)
 
 
 def places(folder):
@@ -100,7 +114,7 @@ def places(folder):
 def finish(stream, source, folder, *options):
     state, answers, model = places(folder)
     done = stream(source, "--checkpoint", state, "--predictions", answers, "--model", model,
-                  "--json", "--every", 500, *options)  # fmt: skip
+                  "--json", "--every", EVERY, *options)  # fmt: skip
     assert done.code == 0, done.err
     summary = {key: value for key, value in done.summary.items()
                if key not in ("seconds", "rows_per_second", "checkpoint")}  # fmt: skip
@@ -132,7 +146,7 @@ def kill_at(monkeypatch, stream, source, folder, moment, times):
 
     monkeypatch.setattr(Checkpoint, "save", save)
     with pytest.raises(Killed):
-        stream(source, "--checkpoint", state, "--predictions", answers, "--every", 500)
+        stream(source, "--checkpoint", state, "--predictions", answers, "--every", EVERY)
     monkeypatch.setattr(Checkpoint, "save", real)
 
 
@@ -175,9 +189,9 @@ def test_killed_around_a_checkpoint(monkeypatch, stream, source, tmp_path, whole
     folder = tmp_path / "killed"
     kill_at(monkeypatch, stream, source, folder, moment, times)
     answers = folder / "answers.csv"
-    assert answers.read_text().count("\n") >= 500 * times
+    assert answers.read_text().count("\n") >= EVERY * times
     with answers.open("a") as file:  # and more that no checkpoint knows of, the last line torn
-        file.write(f"{500 * times + 1},b,0.5\n{500 * times + 2},a,0.")
+        file.write(f"{EVERY * times + 1},b,0.5\n{EVERY * times + 2},a,0.")
     assert finish(stream, source, folder) == whole
 
 
@@ -206,9 +220,9 @@ def test_answers_are_on_the_disk_before_the_checkpoint_says_so(
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(Checkpoint, "save", save)
-    stream(source, "--checkpoint", tmp_path / "s.oda", "--predictions", answers, "--every", 1000)
+    stream(source, "--checkpoint", tmp_path / "s.oda", "--predictions", answers, "--every", EVERY)
     places = [k for k, step in enumerate(order) if step[0] == "checkpoint"]
-    assert len(places) == 3
+    assert len(places) == -(-ROWS // EVERY)
     for k in places:
         assert order[k - 1] == ("answers", order[k][1])
 
@@ -222,13 +236,13 @@ def test_a_file_of_answers_that_is_not_the_one(monkeypatch, stream, source, tmp_
         answers.write_bytes(other)
         done = stream(source, "--checkpoint", state, "--predictions", answers)
         assert done.code == 2 and "answers.csv is not the file of answers" in done.err
-        assert "row 1001" in done.err and done.err.count("\n") == 1
+        assert f"row {2 * EVERY + 1}" in done.err and done.err.count("\n") == 1
         assert answers.read_bytes() == other and state.read_bytes() == before
     answers.unlink()  # moved away: a new one has the rows from here on
     done = stream(source, "--checkpoint", state, "--predictions", answers, "--quiet")
-    assert done.code == 0 and "a new one begins with row 1001" in done.err
+    assert done.code == 0 and f"a new one begins with row {2 * EVERY + 1}" in done.err
     later = whole[3].decode().splitlines(keepends=True)
-    assert answers.read_text() == "".join([later[0], *later[1001:]])
+    assert answers.read_text() == "".join([later[0], *later[2 * EVERY + 1 :]])
 
 
 def test_a_fresh_start_replaces_answers_but_nothing_else(stream, source, tmp_path, whole):
@@ -248,15 +262,15 @@ def test_answers_that_begin_or_stop_on_the_way(monkeypatch, stream, source, tmp_
     folder = tmp_path / "killed"
     kill_at(monkeypatch, stream, source, folder, "after", 1)
     state, answers, _ = places(folder)
-    lines = csv_lines()
-    source.write_text(text_of(lines[:1501]))
-    assert stream(source, "--checkpoint", state).code == 0  # to its end, unanswered
+    lines, unanswered = csv_lines(), 3 * EVERY
+    source.write_text(text_of(lines[: unanswered + 1]))
+    assert stream(source, "--checkpoint", state).code == 0  # to its end
     source.write_text(text_of(lines))
     done = stream(source, "--checkpoint", state, "--predictions", answers)
-    assert done.code == 2 and "not a file of answers from row 1501 on" in done.err
+    assert done.code == 2 and f"not a file of answers from row {unanswered + 1} on" in done.err
     other = folder / "other.csv"
     assert stream(source, "--checkpoint", state, "--predictions", other).code == 0
-    assert other.read_text().splitlines()[1].startswith("1501,")
+    assert other.read_text().splitlines()[1].startswith(f"{unanswered + 1},")
 
 
 def test_a_label_with_a_line_end_is_cut_where_it_ends(monkeypatch, stream, source, tmp_path):
@@ -271,7 +285,7 @@ def test_a_label_with_a_line_end_is_cut_where_it_ends(monkeypatch, stream, sourc
 
 
 @pytest.mark.parametrize(
-    ("at", "target"), [(1517, True), (2100, True), (2301, True), (2301, False)]
+    ("at", "target"), [(ROWS - 233, True), (ROWS - 50, True), (ROWS - 49, True), (ROWS - 49, False)]
 )
 def test_interrupted_within_a_block(monkeypatch, stream, source, tmp_path, at, target):
     """Figures, model, answers: all as if it had never been interrupted."""
@@ -299,7 +313,7 @@ def test_long_rows_are_learnt_before_their_block_is_full(monkeypatch, stream, so
     monkeypatch.setattr(stream_session, "MOST_WAITING", 1000)
     whole = finish(stream, source, tmp_path / "whole")
     state, answers, _ = places(tmp_path / "interrupted")
-    source.write_text(text_of(csv_lines()[:1978]))
+    source.write_text(text_of(csv_lines()[: ROWS - 372]))
     interrupted_at_the_end(
         monkeypatch, stream, source, "--checkpoint", state, "--predictions", answers
     )
@@ -364,28 +378,28 @@ def test_interrupted_while_modules_are_imported(name):
 def test_another_source_is_noticed(monkeypatch, stream, source, tmp_path):
     state = tmp_path / "state.oda"
     lines = csv_lines()
-    source.write_text(text_of(lines[:1001]))
+    source.write_text(text_of(lines[:401]))
     assert stream(source, "--checkpoint", state).code == 0
     before = state.read_bytes()
-    cell = lines[500].replace(lines[500][:5], "9.999", 1)
+    cell = lines[200].replace(lines[200][:5], "9.999", 1)
     for other in (
         csv_lines(seed=1),
-        [*lines[:500], cell, *lines[501:]],
-        [*lines[:500], *lines[501:]],
-        [*lines[:500], lines[501], lines[500], *lines[502:]],
+        [*lines[:200], cell, *lines[201:]],
+        [*lines[:200], *lines[201:]],
+        [*lines[:200], lines[201], lines[200], *lines[202:]],
     ):
         source.write_text(text_of(other))
         done = stream(source, "--checkpoint", state, "--predictions", tmp_path / "a.csv")
         assert done.code == 2 and done.err.count("\n") == 1
-        assert f"rows 1 to 1000 of {source} are not those that {state} has learnt" in done.err
+        assert f"rows 1 to 400 of {source} are not those that {state} has learnt" in done.err
         assert "--new-rows" in done.err and "another --checkpoint" in done.err
         assert state.read_bytes() == before and not (tmp_path / "a.csv").exists()
     for names in ("f1,f0,colour,label", "f0,f1,colour,label,more"):
         source.write_text(text_of([names, *lines[1:]]))
         assert "other columns than" in stream(source, "--checkpoint", state).err
-    source.write_text(text_of(lines[:501]))
+    source.write_text(text_of(lines[:201]))
     done = stream(source, "--checkpoint", state)
-    assert done.code == 2 and f"{source} has 500 rows, but {state} has learnt 1000" in done.err
+    assert done.code == 2 and f"{source} has 200 rows, but {state} has learnt 400" in done.err
     assert state.read_bytes() == before
 
 
@@ -393,12 +407,12 @@ def test_what_does_not_make_another_source(monkeypatch, stream, source, tmp_path
     """Blank lines, line ends of Windows, a byte order mark, a last line without its end."""
     folder = tmp_path / "changed"
     lines = csv_lines()
-    source.write_text(text_of(lines[:1234]).rstrip("\n"))
+    source.write_text(text_of(lines[:334]).rstrip("\n"))
     state, answers, _ = places(folder)
     interrupted_at_the_end(
         monkeypatch, stream, source, "--checkpoint", state, "--predictions", answers
     )
-    text = "\ufeff" + text_of(lines).replace("\n", "\r\n").replace("\r\n", "\r\n\r\n", 1000)
+    text = "\ufeff" + text_of(lines).replace("\n", "\r\n").replace("\r\n", "\r\n\r\n", 300)
     source.write_bytes(text.encode())
     summary, _, model, answered = finish(stream, source, folder)
     assert (summary, model, answered) == (whole[0], whole[2], whole[3])
@@ -426,10 +440,11 @@ def test_the_fingerprint_does_not_see_how_bytes_come():
 
 def test_new_rows_and_then_the_same_source_again(monkeypatch, stream, tmp_path):
     """A second file goes on where the first ended; killed, it is started without --new-rows."""
-    lines = csv_lines(4000)
+    first_rows, rows = tries((400, 900), (2000, 4000))
+    lines = csv_lines(rows)
     first, second, both = (tmp_path / name for name in ("1.csv", "2.csv", "both.csv"))
-    first.write_text(text_of(lines[:2001]))
-    second.write_text(text_of([lines[0], *lines[2001:]]))
+    first.write_text(text_of(lines[: first_rows + 1]))
+    second.write_text(text_of([lines[0], *lines[first_rows + 1 :]]))
     both.write_text(text_of(lines))
     whole = finish(stream, both, tmp_path / "whole")
     folder = tmp_path / "parts"
@@ -442,20 +457,20 @@ def test_new_rows_and_then_the_same_source_again(monkeypatch, stream, tmp_path):
         raise Killed
 
     monkeypatch.setattr(Checkpoint, "save", save)
-    options = ("--checkpoint", state, "--predictions", answers, "--every", 500)
+    options = ("--checkpoint", state, "--predictions", answers, "--every", EVERY)
     with pytest.raises(Killed):
         stream(second, *options, "--new-rows")
     monkeypatch.setattr(Checkpoint, "save", real)
     found = standing(state)
-    assert (found["begins"], found["consumed"]) == (2000, 2500)
+    assert (found["begins"], found["consumed"]) == (first_rows, first_rows + EVERY)
     summary, _, model, answered = finish(stream, second, folder)
     assert (summary, model, answered) == (whole[0], whole[2], whole[3])
     again = stream(both, "--checkpoint", state)
-    assert again.code == 2 and "rows 1 to 2000 of" in again.err
+    assert again.code == 2 and f"rows 1 to {rows - first_rows} of" in again.err
     bad = tmp_path / "bad.csv"
     bad.write_text(text_of([lines[0], *lines[1:7], "warm,1,red,a"]))
     done = stream(bad, "--checkpoint", state, "--new-rows")
-    assert "row 7 (row 4007 of the stream), column 'f0'" in done.err
+    assert f"row 7 (row {rows + 7} of the stream), column 'f0'" in done.err
 
 
 OPTIONS = [
@@ -482,6 +497,7 @@ def test_who_listens_goes_on_listening(stream, source, tmp_path, options, words,
 
 
 def refused(stream, source, state, options, words, target):
+    source.write_text(text_of(csv_lines(200)))  # enough for a checkpoint
     drop = [] if target else ["--drop", "label"]
     assert stream(source, "--checkpoint", state, *drop, target=target).code == 0
     before = state.read_bytes()
@@ -491,7 +507,8 @@ def refused(stream, source, state, options, words, target):
 
 
 def test_changed_clusters_and_columns_are_refused(stream, source, tmp_path):
-    state, lines = tmp_path / "state.oda", csv_lines(300)
+    state, lines = tmp_path / "state.oda", csv_lines(200)
+    source.write_text(text_of(lines))
     common = ("--checkpoint", state)
     stream(source, *common, "--n-clusters", 3, "--drop", "label", target=False)
     done = stream(source, *common, "--n-clusters", 4, "--drop", "label", target=False)
@@ -514,13 +531,14 @@ def followed(monkeypatch, stream, path, folder, steps):
     """Follow a file through some steps; what the checkpoint and the answers have then."""
     state, answers, _ = places(folder)
     done = interrupted_at_the_end(
-        monkeypatch, stream, path, "--checkpoint", state, "--predictions", answers, "--every", 500,
+        monkeypatch, stream, path, "--checkpoint", state, "--predictions", answers, "--every", EVERY,
         steps=steps,
     )  # fmt: skip
     return done, standing(state), answers.read_text()
 
 
-LINES = csv_lines(3000)
+ALL = tries(800, 3000)
+LINES = csv_lines(ALL)
 NAMES = LINES[0]
 
 
@@ -534,7 +552,7 @@ def append(path, text):
 
 
 @pytest.mark.parametrize("how", ["renamed", "gone for a while", "empty for a while", "cut", "rows"])
-@pytest.mark.parametrize("cut", [60, 1550, 2000])
+@pytest.mark.parametrize("cut", [60, 350, 400])
 def test_a_replaced_file_is_followed(monkeypatch, stream, tmp_path, how, cut):
     """As `tail -F` does: the old one to its end, then the new one from its start."""
     path, rest = tmp_path / "log.csv", text_of([NAMES, *LINES[cut + 1 :]])
@@ -570,10 +588,8 @@ def test_a_replaced_file_is_followed(monkeypatch, stream, tmp_path, how, cut):
     folder = tmp_path / "followed"
     done, state, answers = followed(monkeypatch, stream, path, folder, steps)
     assert done.err == "annealed: interrupted\n"
-    assert (state["begins"], state["consumed"]) == (cut, 3000)
-    whole = tmp_path / "whole.csv"
-    whole.write_text(text_of(LINES))
-    reference = finish(stream, whole, tmp_path / "whole")
+    assert (state["begins"], state["consumed"]) == (cut, ALL)
+    reference = undisturbed(stream, tmp_path, ALL)
     assert answers.encode() == reference[3]
     # started again it finds the rows of the new file that it has learnt
     again = finish(stream, path, folder)
@@ -582,12 +598,12 @@ def test_a_replaced_file_is_followed(monkeypatch, stream, tmp_path, how, cut):
 
 def test_replaced_while_nobody_looked(monkeypatch, stream, tmp_path):
     path, folder = tmp_path / "log.csv", tmp_path / "followed"
-    path.write_text(text_of(LINES[:1201]))
+    path.write_text(text_of(LINES[:421]))
     followed(monkeypatch, stream, path, folder, [])
     state, answers, _ = places(folder)
-    append(path, text_of(LINES[1201:1301]))
+    append(path, text_of(LINES[421:521]))
     shutil.move(path, tmp_path / "log.csv.1")
-    path.write_text(text_of([NAMES, *LINES[1301:]]))
+    path.write_text(text_of([NAMES, *LINES[521:]]))
     options = ("--checkpoint", state, "--predictions", answers)
     done = stream(path, *options)
     assert done.code == 2 and "--new-rows" in done.err and str(path) in done.err
@@ -595,14 +611,14 @@ def test_replaced_while_nobody_looked(monkeypatch, stream, tmp_path):
     assert stream(tmp_path / "log.csv.1", *options, "--quiet").code == 0
     assert stream(path, *options, "--new-rows", "--quiet").code == 0
     numbers = [int(line.split(",")[0]) for line in answers.read_text().splitlines()[1:]]
-    assert numbers == list(range(1, 3001))
+    assert numbers == list(range(1, ALL + 1))
 
 
 def test_killed_right_after_a_file_was_replaced(monkeypatch, stream, tmp_path):
     """The checkpoint is written as soon as the old rows can no longer be found."""
     path, folder = tmp_path / "log.csv", tmp_path / "followed"
     state, answers, _ = places(folder)
-    path.write_text(text_of(LINES[:1551]))
+    path.write_text(text_of(LINES[:351]))
     real = Checkpoint.save
 
     def save(self, model, **extra):
@@ -612,7 +628,7 @@ def test_killed_right_after_a_file_was_replaced(monkeypatch, stream, tmp_path):
 
     def replace():
         rotated(path)
-        path.write_text(text_of([NAMES, *LINES[1551:]]))
+        path.write_text(text_of([NAMES, *LINES[351:]]))
 
     monkeypatch.setattr(Checkpoint, "save", save)
     with pytest.raises(Killed):
@@ -621,23 +637,21 @@ def test_killed_right_after_a_file_was_replaced(monkeypatch, stream, tmp_path):
             "--every", "100000", steps=[replace],
         )  # fmt: skip
     monkeypatch.setattr(Checkpoint, "save", real)
-    whole = tmp_path / "whole.csv"
-    whole.write_text(text_of(LINES))
-    reference = finish(stream, whole, tmp_path / "whole")
+    reference = undisturbed(stream, tmp_path, ALL)
     again = finish(stream, path, folder)
     assert (again[0], again[2], again[3]) == (reference[0], reference[2], reference[3])
 
 
 def test_a_record_torn_by_a_replacement_is_left_out(monkeypatch, stream, tmp_path):
     path, folder = tmp_path / "log.csv", tmp_path / "followed"
-    path.write_text(text_of(LINES[:1001]) + "1.23")
+    path.write_text(text_of(LINES[:401]) + "1.23")
 
     def replace():
         rotated(path)
-        path.write_text(text_of([NAMES, *LINES[1001:]]))
+        path.write_text(text_of([NAMES, *LINES[401:]]))
 
     done, state, _ = followed(monkeypatch, stream, path, folder, [replace])
-    assert state["consumed"] == 3000 and state["bad"] == 0
+    assert state["consumed"] == ALL and state["bad"] == 0
     note, last = done.err.splitlines()
     assert "log.csv was replaced or cut short before the end of a record" in note
     assert "'1.23'" in note and last == "annealed: interrupted"
@@ -646,18 +660,18 @@ def test_a_record_torn_by_a_replacement_is_left_out(monkeypatch, stream, tmp_pat
 @pytest.mark.parametrize("names", ["f0,f1,colour,kind", "a,b", '{"f0": 1}'])
 def test_a_replacement_with_other_columns_is_refused(monkeypatch, stream, tmp_path, names):
     path, state = tmp_path / "log.csv", tmp_path / "state.oda"
-    path.write_text(text_of(LINES[:1001]))
+    path.write_text(text_of(LINES[:401]))
 
     def replace():
         rotated(path)
-        path.write_text(text_of([names, *LINES[1001:]]))
+        path.write_text(text_of([names, *LINES[401:]]))
 
     steps = iter([replace])
     monkeypatch.setattr(following.time, "sleep", lambda seconds: next(steps)())
     done = stream(path, "--follow", "--checkpoint", state)
     assert done.code == 2 and done.err.count("\n") == 1
-    assert "log.csv was replaced by a file with other columns after row 1000" in done.err
-    assert standing(state)["consumed"] == 1000
+    assert "log.csv was replaced by a file with other columns after row 400" in done.err
+    assert standing(state)["consumed"] == 400
 
 
 # -- hostile checkpoints -----------------------------------------------------------------------
@@ -675,7 +689,9 @@ def test_a_replacement_with_other_columns_is_refused(monkeypatch, stream, tmp_pa
     ],
 )  # fmt: skip
 def test_states_that_cannot_be_are_refused(stream, source, tmp_path, whole, changed):
-    state, answers, _ = places(tmp_path / "whole")
+    state, answers, _ = places(tmp_path / "changed")
+    state.write_bytes(whole[1])
+    answers.write_bytes(whole[3])
     with Checkpoint(state) as checkpoint:
         model, extra = checkpoint.load()
         checkpoint.save(model, **extra | changed)
