@@ -27,6 +27,8 @@ from annealed import ODAClassifier, ODAClustering, paper_settings
 # These test the algorithm, not the libraries under it: left out with the oldest releases.
 pytestmark = pytest.mark.quality
 
+# Rows of one cluster or none.
+ROWS = tries(1200, 3000)
 AS_ANNEALED = {"level": "last", "fine_tune": None}
 
 
@@ -44,11 +46,11 @@ def planar_grid(seed, spacing=8.0):
 
 
 def gaussian(d):
-    return lambda seed: np.random.default_rng(seed).normal(size=(3000, d))
+    return lambda seed: np.random.default_rng(seed).normal(size=(ROWS, d))
 
 
 def square(seed):
-    return np.random.default_rng(seed).uniform(size=(3000, 2))
+    return np.random.default_rng(seed).uniform(size=(ROWS, 2))
 
 
 def test_above_T_max_there_is_one_codevector_at_the_mean():
@@ -102,10 +104,10 @@ def test_the_critical_temperature_of_other_divergences():
     ],
 )
 def test_the_number_of_clusters_is_found(make, K):
-    """At least four of five, data and model reseeded (`python -m benchmarks shapes` has more)."""
-    seeds = tries(5, 10)
+    """Mostly, data and model reseeded (`python -m benchmarks shapes` has more)."""
+    seeds, most = tries((3, 2), (10, 8))
     found = [ODAClustering(random_state=seed).fit(make(seed)).n_clusters_ for seed in range(seeds)]
-    assert sum(k == K for k in found) >= 0.8 * seeds, found
+    assert sum(k == K for k in found) >= most, found
 
 
 def test_how_sure_the_number_is():
@@ -117,7 +119,7 @@ def test_how_sure_the_number_is():
 def test_a_stream_chooses_the_number_too():
     X = planar_grid(0)
     model = ODAClustering(random_state=0)
-    for _ in range(60):
+    for _ in range(tries(8, 60)):
         model.partial_fit(X)
     assert model.n_clusters_ == 15
 
@@ -154,12 +156,12 @@ CASES = {
 @pytest.mark.parametrize("split", ["variance", "perturb"])
 @pytest.mark.parametrize("name", list(CASES))
 def test_accuracy_with_nothing_tuned(name, split):
-    """The coldest level with K_max = 100, five folds, as annealed."""
+    """The coldest level with K_max = 100, as annealed."""
     (X, y), standardised, least = CASES[name]
     model = ODAClassifier(level="last", split=split, fine_tune=None, random_state=0)
     if standardised:
         model = make_pipeline(StandardScaler(), model)
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    folds = StratifiedKFold(tries(3, 5), shuffle=True, random_state=0)
     assert cross_val_score(model, X, y, cv=folds).mean() >= least
 
 

@@ -145,7 +145,7 @@ def test_every_divergence_clusters_and_classifies(name):
         assert valid_model(
             ODAClustering(None, divergence=name, split=split, K_max=15, random_state=0).fit(X)
         )
-        est = ODAClassifier(divergence=name, split=split, random_state=0).fit(X, y)
+        est = ODAClassifier(divergence=name, split=split, K_max=10, random_state=0).fit(X, y)
         assert valid_model(est)
         assert est.score(X, y) > 0.9
 
@@ -368,7 +368,7 @@ QUICK = {"K_max": 8, "gamma": 0.8, "samples_per_codevector": 20, "random_state":
 @COMPILED
 @pytest.mark.parametrize("split", ["variance", "perturb"])
 def test_own_divergence_gives_the_model_of_the_built_in_one(name, split):
-    X = data(name, 120)
+    X = data(name, 80)
     one = ODAClustering(None, divergence=own(name), split=split, **QUICK).fit(X)
     other = ODAClustering(None, divergence=name, split=split, **QUICK).fit(X)
     assert one.n_clusters_ > 3
@@ -402,7 +402,7 @@ def test_own_divergence_gives_the_stream_of_the_built_in_one(name):
 
 @COMPILED
 def test_own_divergence_without_hessian_gives_the_model_of_the_built_in_one(name):
-    X = data(name, 120)
+    X = data(name, 80)
     one, other = (
         ODAClustering(None, divergence=d, T_max=20.0, T_min=0.5, **QUICK).fit(X)
         for d in (own(name, hessian=False), name)
@@ -435,7 +435,7 @@ def test_hessian_by_differences_sees_cross_terms(seed):
 def test_own_divergence_with_cross_terms_gives_the_model_of_mahalanobis():
     A = random_matrix(0, 2)
     quadratic = BregmanDivergence(lambda x: ((x @ A) * x).sum(axis=1), lambda x: 2 * x @ A)
-    X = np.random.default_rng(0).normal(size=(120, 2))
+    X = np.random.default_rng(0).normal(size=(80, 2))
     one, other = (
         ODAClustering(None, divergence=d, T_max=20.0, T_min=0.5, **QUICK).fit(X)
         for d in (quadratic, Mahalanobis(A))
@@ -462,7 +462,7 @@ def test_a_divergence_nobody_built_in_clusters():
 
 
 def fits(divergence, X):
-    return ODAClustering(None, divergence=divergence, **QUICK).fit(X)
+    return ODAClustering(None, divergence=divergence, **QUICK | {"K_max": 3}).fit(X)
 
 
 PLANE = np.random.default_rng(0).normal(size=(100, 2))

@@ -27,12 +27,14 @@ NEGATIVE = (
 # What else a parameter changes is tested elsewhere; here, what scikit-learn can see of it: whether
 # negative values are allowed, how many clusters there are, and which branch of `fit` is taken.
 ESTIMATORS = [
-    ODAClustering(**tries({"K_max": 10}, {})),
+    ODAClustering(**tries({"K_max": 6, "gamma": 0.5}, {})),
     ODAClustering(n_clusters=2, polish=True, **tries({"recent_samples": 0}, {})),
-    ODAClustering(n_clusters=None, K_max=20, divergence="i_divergence"),
-    ODAClassifier(**tries({"K_max": 20}, {})),
+    ODAClustering(n_clusters=None, K_max=10, divergence="i_divergence"),
+    ODAClassifier(**tries({"K_max": 6, "gamma": 0.5}, {})),
     ODAClassifier(level="last", fine_tune=None, split="perturb"),
-    ODAClassifier(level="last", fine_tune=None, divergence="i_divergence"),
+    ODAClassifier(
+        level="last", fine_tune=None, divergence="i_divergence", **tries({"K_max": 10}, {})
+    ),
     StochasticVQ(),
     StochasticVQ(3, init="random", divergence="i_divergence"),
     LVQClassifier(),

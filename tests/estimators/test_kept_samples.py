@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from predicates import same_model
 from sklearn.metrics import adjusted_rand_score
+from thoroughness import tries
 
 import annealed
 from annealed import ODAClustering
@@ -59,7 +60,7 @@ def annealings(monkeypatch):
     "settings", [{}, {"shape": "round"}, {"n_clusters": 4}, {"n_clusters": 4, "shape": "round"}]
 )
 def test_a_stream_answers_after_a_hundred_samples_and_keeps_its_answer(settings, annealings):
-    X, y = blobs(12_000, corners())
+    X, y = blobs(tries(4000, 12_000), corners())
     said = before_learning(ODAClustering(random_state=0, **settings), X)
     for k in range(250, len(X), 250):
         assert adjusted_rand_score(y[k : k + 250], said[k : k + 250]) > 0.95
@@ -149,13 +150,14 @@ def test_clusters_that_move_are_followed_without_being_told():
 
 
 def test_a_cluster_that_appears_is_found_and_one_that_vanishes_dropped():
+    n, kept = tries((1000, 500), (2500, 2000))
     centres = corners(k=5, size=8.0)
     parts = [
-        blobs(2500, centres, 0, [0.3, 0.3, 0.2, 0.2, 0]),
-        blobs(2500, centres, 1, [0.2, 0.2, 0.2, 0.2, 0.2]),
-        blobs(2500, centres, 2, [0, 0.25, 0.25, 0.25, 0.25]),
+        blobs(n, centres, 0, [0.3, 0.3, 0.2, 0.2, 0]),
+        blobs(n, centres, 1, [0.2, 0.2, 0.2, 0.2, 0.2]),
+        blobs(n, centres, 2, [0, 0.25, 0.25, 0.25, 0.25]),
     ]
-    model, found = ODAClustering(random_state=0), []
+    model, found = ODAClustering(random_state=0, recent_samples=kept), []
     for X, _ in parts:
         model.partial_fit(X)
         found.append((model.n_clusters_, model.predict(centres)))
@@ -195,10 +197,10 @@ def test_neighbours_in_time_that_are_alike_are_no_change(annealings):
 
 
 def test_fit_first_then_a_stream_that_changes(annealings):
-    X, y = blobs(3000, corners())
-    model = ODAClustering(random_state=0).fit(X)
+    X, y = blobs(2500, corners())
+    model = ODAClustering(random_state=0).fit(X[:600])
     assert model._learner.kept is None  # who never streams keeps none
-    model.partial_fit(blobs(3000, corners(), 1)[0])
+    model.partial_fit(blobs(1000, corners(), 1)[0])
     assert not annealings
     model.partial_fit(X + 40.0)
     assert annealings and model.n_clusters_ == 4
@@ -220,7 +222,7 @@ def test_reheating_forgets_and_goes_on_answering():
 
 
 def test_models_made_of_others_hold_no_samples():
-    X, _ = blobs(1000, corners(k=3))
+    X, _ = blobs(500, corners(k=3))
     model = ODAClustering(random_state=0).partial_fit(X)
     other = ODAClustering(random_state=0).partial_fit(X[:, ::-1])
     merged = model.merge(other)
