@@ -40,8 +40,9 @@ demo: .venv/.installed-plot
 reproduce: .venv/.installed-all
 	.venv/bin/annealed reproduce $(QUICK) --out out/reproduced
 
-# Tests that share something dear (a browser, a run of `annealed reproduce`) share a worker.
-PYTEST := -m pytest --numprocesses auto --dist loadgroup
+# A file goes to one worker: what its tests share (fitted models, a browser, a run of `annealed
+# reproduce`) is made once. In their order: the last ones, where a worker may have to wait, are small.
+PYTEST := -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test: .venv/.installed-dev
 	.venv/bin/python $(PYTEST) $(PYTEST_ARGS)
@@ -49,10 +50,13 @@ test: .venv/.installed-dev
 test-thorough: .venv/.installed-dev
 	HYPOTHESIS_PROFILE=thorough .venv/bin/python $(PYTEST) $(PYTEST_ARGS)
 
-# Without the extras: what commands, pictures and pages do with numpy and scikit-learn, the estimators
-# do too. Doctests are those of the newest releases, which print numbers in their own way.
+# Where numpy, scikit-learn, scipy, joblib and threadpoolctl are called; what commands, pictures and pages
+# do with them, the estimators do too. Doctests are those of the newest releases, which print numbers
+# in their own way.
+OLDEST_TESTS := $(addprefix tests/,estimators tables persistence kernels datasets test_imports.py \
+                                   test_threads.py)
 test-oldest: .venv-oldest/.installed-test
-	.venv-oldest/bin/python $(PYTEST) -m "not quality and not browser" tests $(PYTEST_ARGS)
+	.venv-oldest/bin/python $(PYTEST) -m "not quality and not browser" $(OLDEST_TESTS) $(PYTEST_ARGS)
 
 lint: .venv/.installed-dev
 	.venv/bin/ruff check

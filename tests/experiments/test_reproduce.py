@@ -17,8 +17,6 @@ from thoroughness import tries
 from annealed.__main__ import main
 from annealed.experiments.configuration import SettingsError
 
-pytestmark = pytest.mark.xdist_group("reproduce")  # one quick run for all of them
-
 pytest.importorskip("typer", exc_type=ImportError)
 pytest.importorskip("rich", exc_type=ImportError)
 pytest.importorskip("matplotlib", exc_type=ImportError)

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from annealed import ODAClassifier, ODAClustering
 from annealed.report import explore
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]  # started once
+pytestmark = pytest.mark.browser
 
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
