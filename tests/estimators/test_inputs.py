@@ -27,7 +27,7 @@ VERBS = pytest.mark.parametrize("verb", ["fit", "partial_fit"])
 def make(kind, **params):
     """A quick estimator of either kind."""
     if kind == "classifier":
-        return ODAClassifier(**{"random_state": 0, "K_max": 20} | params)
+        return ODAClassifier(**{"random_state": 0, "K_max": 8, "gamma": 0.6} | params)
     return ODAClustering(
         **{"n_clusters": None, "random_state": 0, "K_max": 20, "gamma": 0.8} | params
     )

@@ -197,10 +197,10 @@ def test_neighbours_in_time_that_are_alike_are_no_change(annealings):
 
 
 def test_fit_first_then_a_stream_that_changes(annealings):
-    X, y = blobs(2500, corners())
-    model = ODAClustering(random_state=0).fit(X[:600])
+    X, y = blobs(3000, corners())
+    model = ODAClustering(random_state=0).fit(X)
     assert model._learner.kept is None  # who never streams keeps none
-    model.partial_fit(blobs(1000, corners(), 1)[0])
+    model.partial_fit(blobs(3000, corners(), 1)[0])
     assert not annealings
     model.partial_fit(X + 40.0)
     assert annealings and model.n_clusters_ == 4

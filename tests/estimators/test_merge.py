@@ -19,8 +19,8 @@ def stream(places, n=2000, seed=0):
 
 
 def test_clusters_of_both_are_found_at_their_weights():
-    here = ODAClustering(4, random_state=0).partial_fit(stream([0, 1], 900)[0])
-    there = ODAClustering(4, random_state=0).partial_fit(stream([2, 3], 300, seed=1)[0])
+    here = ODAClustering(4, random_state=0).partial_fit(stream([0, 1], 1500)[0])
+    there = ODAClustering(4, random_state=0).partial_fit(stream([2, 3], 500, seed=1)[0])
     before = [pickle.dumps(model) for model in (here, there)]
     joined = here.merge(there)
     assert [pickle.dumps(model) for model in (here, there)] == before
@@ -31,7 +31,7 @@ def test_clusters_of_both_are_found_at_their_weights():
     np.testing.assert_allclose(
         joined.weights_[distance.argmin(axis=0)], [0.375, 0.375, 0.125, 0.125], atol=0.03
     )
-    assert joined._learner.annealer.classes[0].total_weight == pytest.approx(1200)
+    assert joined._learner.annealer.classes[0].total_weight == pytest.approx(2000)
 
 
 def test_a_merged_classifier_knows_the_classes_of_both_and_goes_on():

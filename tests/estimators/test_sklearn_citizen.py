@@ -38,7 +38,7 @@ AS_ANNEALED = {"level": "last", "fine_tune": None}
 
 def make(kind, **params):
     if kind == "classifier":
-        return ODAClassifier(**{"random_state": 0, "K_max": 20} | params)
+        return ODAClassifier(**{"random_state": 0, "K_max": 8, "gamma": 0.6} | params)
     return ODAClustering(
         **{"n_clusters": None, "random_state": 0, "K_max": 20, "gamma": 0.8} | params
     )

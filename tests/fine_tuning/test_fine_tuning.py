@@ -590,7 +590,7 @@ def rare(n, seed):
 
 
 def test_a_scorer_by_name_and_as_a_callable_decide_alike():
-    X, y = rare(400, 0)
+    X, y = rare(250, 0)
     heard = []
 
     def f1(estimator, rows, labels):
@@ -647,8 +647,8 @@ def recalls(model, X, y):
 @pytest.mark.parametrize("verb", ["fit", "partial_fit"])
 @pytest.mark.parametrize("fine_tune", [*TUNINGS, None])
 def test_class_weights_and_priors_raise_the_recall_of_a_rare_class(fine_tune, verb):
-    X, y = rare(8000 if verb == "partial_fit" else 600, 0)
-    X_new, y_new = rare(4000, 1)
+    X, y = rare(5000 if verb == "partial_fit" else 600, 0)
+    X_new, y_new = rare(2000, 1)
     settings_ = SHORT | {"fine_tune": fine_tune}
     found = {}
     for name, extra in {
@@ -674,7 +674,7 @@ def test_class_weights_and_priors_raise_the_recall_of_a_rare_class(fine_tune, ve
 def test_a_class_without_weight_is_never_predicted_and_does_no_harm(how, fine_tune, verb):
     """Its bias is -inf: the others are fine-tuned and calibrated all the same."""
     X, y = make_blobs(
-        9000 if verb == "partial_fit" else 300, centers=[[0, 0], [2, 0], [1, 2]], random_state=0
+        5000 if verb == "partial_fit" else 300, centers=[[0, 0], [2, 0], [1, 2]], random_state=0
     )
     model = ODAClassifier(**SHORT, **how, fine_tune=fine_tune)
     getattr(model, verb)(X, y)
