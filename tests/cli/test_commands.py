@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,28 +24,6 @@ pytest.importorskip("typer", exc_type=ImportError)
 pytest.importorskip("rich", exc_type=ImportError)
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
-
-
-class Done(NamedTuple):
-    """What a process would have left."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def run(monkeypatch, capsysbinary):
-    """The command within this process, which spares the seconds that imports take."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["annealed", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit:
-            main()
-        out, err = capsysbinary.readouterr()
-        return Done(exit.value.code or 0, out.decode(), err.decode())
-
-    return run
 
 
 def in_a_process(*arguments, **options):
@@ -224,7 +201,7 @@ def test_a_level_is_chosen_by_the_score_that_is_named(run, flowers, tmp_path):
 
 def test_quiet_is_quiet_and_json_is_json(run, flowers, tmp_path):
     done = run("fit", flowers, "--target", "kind", "--quiet", "--model", tmp_path / "m.oda")
-    assert done == Done(0, "", "") and (tmp_path / "m.oda").exists()
+    assert done == (0, "", "") and (tmp_path / "m.oda").exists()
 
 
 # -- predict -------------------------------------------------------------------------------------

@@ -48,8 +48,19 @@ def test_a_merged_classifier_knows_the_classes_of_both_and_goes_on():
     joined.learn_one([0.0, 0.0], "a")
 
 
+def test_several_are_merged_at_once():
+    parts = [ODAClustering(4, random_state=0).fit(stream([k], 500, seed=k)[0]) for k in range(4)]
+    joined = parts[0].merge(*parts[1:])
+    distance = np.linalg.norm(joined.cluster_centers_[:, None] - CENTRES, axis=2)
+    assert distance.min(axis=0).max() < 0.5
+    np.testing.assert_allclose(joined.weights_, 0.25, atol=0.03)
+    assert joined._learner.annealer.classes[0].total_weight == pytest.approx(2000)
+
+
 def test_what_cannot_be_merged_is_refused():
     X, y = stream([0, 1], 200)
+    with pytest.raises(ValueError, match="texts in one model and numbers in another: 0, 1 and '0'"):
+        ODAClassifier().partial_fit(X, y).merge(ODAClassifier().partial_fit(X, y.astype(str)))
     model = ODAClustering(2, shape="round").fit(X)
     with pytest.raises(TypeError, match="ODAClassifier"):
         model.merge(ODAClassifier(K_max=4).fit(X, y))

@@ -255,6 +255,94 @@ def test_baselines_learn_from_tables_too():
     assert model.score(ROWS, KINDS) > 0.9
 
 
+# -- several streams -----------------------------------------------------------------------------
+
+
+def test_models_of_tables_are_merged_in_the_units_of_all_rows():
+    rows, y = flowers(3000, seed=6)
+    backwards = [dict(reversed(row.items())) for row in rows]  # columns in another order
+    small = [k for k, row in enumerate(rows) if row["length"] < 15]  # and in other units
+    large = [k for k, row in enumerate(rows) if row["length"] >= 15]
+    here = TabularModel(QUICK).partial_fit([rows[k] for k in small], y[small])
+    there = TabularModel(QUICK).partial_fit([backwards[k] for k in large], y[large])
+    before = [pickle.dumps(model) for model in (here, there)]
+    joined = here.merge(there)
+    assert [pickle.dumps(model) for model in (here, there)] == before
+    assert joined.feature_names_in_.tolist() == ["length", "width", "colour"]
+    assert joined.classes_.tolist() == ["iris", "lily", "rose"]
+    assert joined.score(rows, y) > 0.95
+    whole = TablePreprocessor().partial_fit(rows)
+    np.testing.assert_allclose(joined.preprocessor_.mean_, whole.mean_)
+    np.testing.assert_allclose(joined.preprocessor_.scale_, whole.scale_)
+    np.testing.assert_allclose(joined.preprocessor_._texts[0].scale, whole._texts[0].scale)
+    assert joined.partial_fit(rows, y).score(rows, y) > 0.95
+    joined.learn_one(rows[0], y[0])
+
+
+def test_vectors_of_a_step_are_those_of_the_one_it_was_merged_into():
+    first = [{"cm": float(k), "colour": "red" if k % 3 else "blue"} for k in range(30)]
+    second = [{"cm": 9.0 * k, "colour": "green" if (k + 1) % 4 else None} for k in range(30)]
+    for steps in (
+        [TablePreprocessor().fit(rows) for rows in (first, second)],
+        [TablePreprocessor().partial_fit(rows) for rows in (first, second)],
+        [TablePreprocessor(standardize=False).fit(rows) for rows in (first, second)],
+    ):
+        joined = steps[0].merge(steps[1])
+        for step, rows in zip(steps, (first, second), strict=True):
+            vectors = step.vectors_for(joined, step.transform(rows))
+            np.testing.assert_allclose(vectors, joined.transform(rows), atol=1e-12)
+        assert joined.categories_["colour"][:2] == steps[0].categories_["colour"]
+        assert set(joined.categories_["colour"]) == {"red", "blue", "green", None}
+
+
+def test_too_many_categories_share_a_place_after_a_merge_as_before():
+    def step(letters):
+        rows = [{"letter": letter} for k, letter in enumerate(letters) for _ in range(k + 2)]
+        return TablePreprocessor(max_categories=3).partial_fit(rows), rows
+
+    (here, first), (there, second) = step("abc"), step("def")
+    joined = here.merge(there)
+    assert set(joined.categories_["letter"]) >= {"c", "f"}  # the most frequent
+    known = joined._texts[0]
+    assert known.total == len(first) + len(second)
+    assert known.counts[known.room] == sum(
+        row["letter"] not in joined.categories_["letter"] for row in first + second
+    )
+
+
+def test_models_of_tables_that_cannot_be_merged_say_why():
+    rows, y = flowers(200)
+    model = TabularModel(QUICK).partial_fit(rows, y)
+
+    def other(**change):
+        return TabularModel(QUICK).partial_fit([row | change for row in rows], y)
+
+    for wrong, words in (
+        (other(extra=1.0), "columns 'length', 'width', 'colour' and 'length', 'width', 'colour', "),
+        (other(colour=1.0), "'colour' is of kind 'category' in one model and 'number' in another"),
+        (TabularModel(QUICK, standardize=False).partial_fit(rows, y), "standardises"),
+        (TabularModel(ODAClassifier(divergence="itakura_saito"), standardize=False), "not fitted"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.merge(wrong)
+    with pytest.raises(TypeError, match="ODAClassifier can be merged with another ODAClassifier"):
+        model.merge(TabularModel(ODAClustering()).partial_fit(rows))
+    with pytest.raises(TypeError, match="TabularModel can be merged with another TabularModel"):
+        model.merge(ODAClassifier())
+    records = [
+        row | {"kind": str(kind), "sort": str(kind)} for row, kind in zip(rows, y, strict=True)
+    ]
+    named = [
+        TabularModel(QUICK, unknown="ignore").fit(
+            [{k: v for k, v in row.items() if k != drop} for row in records], target
+        )
+        for target, drop in (("kind", "sort"), ("sort", "kind"))
+    ]
+    with pytest.raises(ValueError, match="the targets 'kind' and 'sort'"):
+        named[0].merge(named[1])
+    assert not hasattr(TabularModel(LVQClassifier()), "merge")
+
+
 # -- targets -------------------------------------------------------------------------------------
 
 

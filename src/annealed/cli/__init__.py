@@ -6,7 +6,17 @@ What a command does is in a module named after that (fit: training, predict: pre
 the command imports once its arguments are accepted.
 """
 
-from annealed.cli import datasets, evaluate, fit, inspect, predict, report, reproduce, stream
+from annealed.cli import (
+    datasets,
+    evaluate,
+    fit,
+    inspect,
+    merge,
+    predict,
+    report,
+    reproduce,
+    stream,
+)
 from annealed.cli.application import app, main
 
 __all__ = [
@@ -16,6 +26,7 @@ __all__ = [
     "fit",
     "inspect",
     "main",
+    "merge",
     "predict",
     "report",
     "reproduce",

@@ -23,7 +23,9 @@ from typer.core import TyperGroup
 USAGE = 2
 
 # The commands as `annealed --help` lists them: in the order one meets them.
-ORDER = ("fit", "predict", "evaluate", "inspect", "report", "stream", "datasets", "reproduce")
+ORDER = (
+    "fit", "predict", "evaluate", "inspect", "report", "stream", "merge", "datasets", "reproduce",
+)  # fmt: skip
 
 
 class InOrder(TyperGroup):

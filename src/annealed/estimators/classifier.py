@@ -20,7 +20,13 @@ from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
 from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
 from annealed.estimators.class_learner import ClassLearner, ClassSettings
-from annealed.estimators.codevectors import all_or_nothing, checked_weights, consistent, mean_one
+from annealed.estimators.codevectors import (
+    all_or_nothing,
+    checked_weights,
+    consistent,
+    mean_one,
+    names_of,
+)
 from annealed.estimators.explaining import Reason, codevector_shares, explain_rows
 from annealed.estimators.one_sample import LabelledFastPath, Sample
 from annealed.estimators.parameters import Rule, one_of, whole
@@ -553,6 +559,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                 f"needs a codevector, so raise K_max to at least {len(classes)}"
             )
         ClassPriors(classes, self.priors, self.class_weight).check()
+
+    def _check_mergeable(self, other: Any, *, features: bool = True) -> None:
+        super()._check_mergeable(other, features=features)
+        mine, theirs = (names_of(model.classes_.tolist()) for model in (self, other))
+        if (self.classes_.dtype.kind == "U") != (other.classes_.dtype.kind == "U"):
+            raise ValueError(
+                f"the classes are texts in one model and numbers in another: {mine} and {theirs}"
+            )
 
     def _labels_of(self, level: Level) -> Labels:
         labels: Labels = np.array(self._learner.labels)[level.classes]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,19 @@ STREAM_RULES: dict[str, list[Rule]] = SHARED_RULES | {
         Rule(_is_detector, "a detector with `update(x)` and `drift_detected`, as river's have"),
     ],
 }
+
+
+class Summary(NamedTuple):
+    """What stands for all that a model has learnt, when it is merged with others.
+
+    rows : its codevectors, in the units given
+    weights : of the samples that each stands for
+    labels : their classes, if there are any
+    """
+
+    rows: Array
+    weights: Array
+    labels: NDArray[Any] | None
 
 
 class StreamingEstimator(AnnealingEstimator):
@@ -220,16 +233,16 @@ class StreamingEstimator(AnnealingEstimator):
         self.__dict__.pop("labels_", None)
         return self
 
-    def merge(self, other: Self) -> Self:
-        """One model of two that were learnt on two streams of the same features.
+    def merge(self, other: Self, *others: Self) -> Self:
+        """One model of several that were learnt on streams of the same features.
 
-        The codevectors of both coldest levels, each with the weight of the samples it stands for,
+        The codevectors of all coldest levels, each with the weight of the samples it stands for,
         are annealed together as the samples they summarise would be. The result has a path of its
-        own and goes on learning; both models stay as they are.
+        own and goes on learning; the models stay as they are.
 
         Parameters
         ----------
-        other : estimator of the same class
+        other, *others : estimators of the same class
             With the same features and divergence. The parameters of this one are kept.
 
         Returns
@@ -248,9 +261,15 @@ class StreamingEstimator(AnnealingEstimator):
         >>> sorted(centers.round().astype(int).tolist())
         [[0, 0], [9, 9], [40, 0], [49, 9]]
         """
-        parts = [model._summary() for model in (self, other) if self._can_merge(model)]
+        models = [self, other, *others]
+        for model in models:
+            self._check_mergeable(model)
+        return self._merged_from([model._summary() for model in models])
+
+    def _merged_from(self, parts: Sequence[Summary]) -> Self:
+        """A model of what others are summed up by, with the parameters of this one."""
         rows, weights = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-        labels = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
+        labels = None if parts[0].labels is None else np.concatenate([part[2] for part in parts])
         joined: Self = clone(self)
         joined._learn_summary(rows, labels, weights)
         for name in ("feature_names_in_", "_keys"):
@@ -263,14 +282,24 @@ class StreamingEstimator(AnnealingEstimator):
         """Learn codevectors, each with the weight of the samples it stands for."""
         self.fit(rows, labels, sample_weight=weights)
 
-    def _can_merge(self, other: Any) -> bool:
-        """True; ValueError or TypeError if the two do not fit together."""
+    def _check_mergeable(self, other: Any, *, features: bool = True) -> None:
+        """ValueError or TypeError if the two do not fit together.
+
+        ``features=False`` where others see to it that these are the same.
+        """
         if type(other) is not type(self):
             raise TypeError(
                 f"{type(self).__name__} can be merged with another {type(self).__name__} only, not "
                 f"with {type(other).__name__}"
             )
         check_is_fitted(other)
+        if features:
+            self._check_same_features(other)
+        names = [str(m._learner.divergence) for m in (self, other)]
+        if names[0] != names[1]:
+            raise ValueError(f"the models are of the divergences {names[0]} and {names[1]}")
+
+    def _check_same_features(self, other: Self) -> None:
         if other.n_features_in_ != self.n_features_in_:
             raise ValueError(
                 f"the models are of {self.n_features_in_} and {other.n_features_in_} features; "
@@ -282,18 +311,14 @@ class StreamingEstimator(AnnealingEstimator):
                 f"the models are of features {names_of(mine.tolist())} and "
                 f"{names_of(theirs.tolist())}"
             )
-        names = [str(m._learner.divergence) for m in (self, other)]
-        if names[0] != names[1]:
-            raise ValueError(f"the models are of the divergences {names[0]} and {names[1]}")
-        return True
 
-    def _summary(self) -> tuple[Array, Array, NDArray[Any] | None]:
+    def _summary(self) -> Summary:
         """Codevectors of the coldest level, the weight of their samples, and their labels."""
         annealer = self._learner.annealer
         path = annealer.path()
         level = path[-1] if path else annealer.model()
         total = np.array([state.total_weight for state in annealer.classes])
-        return (
+        return Summary(
             self._as_given(level).codevectors,
             level.weights * total[level.classes],
             self._labels_of(level),

@@ -68,6 +68,34 @@ class Categories:
         labels = sorted((label for label, _ in found), key=lambda label: (label is None, label))
         return cls(labels, len(labels), rare)
 
+    @classmethod
+    def merged(cls, parts: Sequence[Categories], most: int) -> Self:
+        """The categories of one column that several have learnt, each its own part of the rows.
+
+        Where there are too many, the most frequent keep a place. One that had none of its own in a
+        part stays among the others of that part.
+        """
+        seen: dict[str | None, int] = {}
+        for part in parts:
+            for label, count in zip(part.labels, part.counts.tolist(), strict=False):
+                seen[label] = seen.get(label, 0) + count
+        room = max(*(part.room for part in parts), min(len(seen), most))
+        often = set(sorted(seen, key=lambda label: -seen[label])[:room])
+        labels = [label for label in seen if label in often]
+        other = len(labels) < len(seen) or any(part.other for part in parts)
+        merged = cls(labels, room, other, unseen=sum(part.unseen for part in parts))
+        for part in parts:
+            places = merged.places_from(part)
+            known = places >= 0
+            np.add.at(merged.counts, places[known], part.counts[known])
+        return merged
+
+    def places_from(self, part: Categories) -> Codes:
+        """Where each indicator of a part of the rows is here; -1 for one that nothing has taken."""
+        unused = [-1] * (part.room - len(part.labels))
+        places = [*map(self.place_of, part.labels), *unused]
+        return np.array([*places, self.room] if part.other else places, dtype=np.int64)
+
     def copy(self) -> Categories:
         """A twin that can go on by itself."""
         return Categories(self.labels, self.room, self.other, self.counts.copy(), self.unseen)

@@ -16,7 +16,7 @@ from annealed.divergences import BUILT_IN, BregmanDivergence, get_divergence
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.estimators.codevectors import CodevectorEstimator
 from annealed.stored import State, require
-from annealed.tables.columns import Floats, is_missing
+from annealed.tables.columns import Floats, is_missing, short_list
 from annealed.tables.preprocessing import TablePreprocessor
 from annealed.tables.targets import names_in, take_out
 
@@ -303,6 +303,58 @@ n_clusters_margin_, path_, plausible_n_clusters_, running_score_, temperature_, 
         level = self.estimator_.at(**where)
         twin._set(self.preprocessor_.copy(), level, self.target_name_)
         return twin
+
+    @_can("merge")
+    def merge(self, other: Self, *others: Self) -> Self:
+        """One model of several that were learnt on tables, or streams, of the same columns.
+
+        Means, spreads and categories become those of all rows together; then the codevectors of
+        all, in these units, are annealed as in the estimator's own ``merge``.
+
+        Parameters
+        ----------
+        other, *others : TabularModel
+            With the same columns, in any order, and estimators of the same class and divergence.
+            The parameters of this one are kept.
+
+        Returns
+        -------
+        TabularModel
+            It goes on learning; the models it was made of stay as they are.
+        """
+        models = [self, other, *others]
+        for model in models:
+            self._check_mergeable(model)
+        step = self.preprocessor_.merge(*(model.preprocessor_ for model in models[1:]))
+        parts = []
+        for model in models:
+            part = model.estimator_._summary()
+            parts.append(part._replace(rows=model.preprocessor_.vectors_for(step, part.rows)))
+        joined: Self = clone(self)
+        names = (model.target_name_ for model in models if model.target_name_ is not None)
+        joined._set(step, self.estimator_._merged_from(parts), next(names, None))
+        return joined
+
+    def _check_mergeable(self, other: Any) -> None:
+        """ValueError or TypeError if the two do not fit together."""
+        if type(other) is not type(self):
+            raise TypeError(
+                f"{type(self).__name__} can be merged with another {type(self).__name__} only, not "
+                f"with {type(other).__name__}"
+            )
+        check_is_fitted(other)
+        self.preprocessor_._check_mergeable(other.preprocessor_)
+        self.estimator_._check_mergeable(other.estimator_, features=False)
+        targets = self.target_name_, other.target_name_
+        if None not in targets and targets[0] != targets[1]:
+            raise ValueError(f"the models are of the targets {targets[0]!r} and {targets[1]!r}")
+        given = self.estimator_.divergence
+        mine, theirs = (list(model.feature_names_out_) for model in (self, other))
+        if getattr(given, "matrix", None) is not None and mine != theirs:
+            raise ValueError(
+                f"the models have the features {short_list(mine)} and {short_list(theirs)}, and a "
+                f"{given} divergence is of one list of them"
+            )
 
     @property
     def codevectors_(self) -> Floats:

@@ -376,8 +376,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                     ) from None
         x = np.array(numbers, dtype=np.float64)
         if (np.abs(x) > LARGEST).any():
-            names = [n for n, k in zip(self._names, self.kinds_, strict=True) if k in NUMERIC]
-            _finite(x, names)
+            _finite(x, self._number_names)
         return x, texts
 
     def copy(self) -> Self:
@@ -472,6 +471,116 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                 shift.append(mean)
         return np.array(factor), np.array(shift)
 
+    # -- several streams -----------------------------------------------------------------------
+
+    def merge(self, other: Self, *others: Self) -> Self:
+        """One step of several that have learnt from tables of the same columns.
+
+        Means and spreads are those of all rows together, and so are the shares of categories.
+        Medians, which cannot be had without the rows, are averaged by the number of their cells.
+
+        Parameters
+        ----------
+        other, *others : TablePreprocessor
+            Fitted, with the same columns, in any order. The parameters of this one are kept.
+
+        Returns
+        -------
+        TablePreprocessor
+
+        Examples
+        --------
+        >>> from annealed import TablePreprocessor
+        >>> here = TablePreprocessor().partial_fit([{"cm": 1.0}, {"cm": 3.0}])
+        >>> there = TablePreprocessor().partial_fit([{"cm": 8.0}])
+        >>> here.merge(there).mean_.tolist()
+        [4.0]
+        """
+        for step in (self, other, *others):
+            self._check_mergeable(step)
+        steps = [self, *(step._ordered_as(self) for step in (other, *others))]
+        joined = self.copy()
+        count = np.array([step._count for step in steps])
+        share = count / np.maximum(count.sum(axis=0), 1.0)
+        means = np.array([step._mean for step in steps])
+        joined._count, joined._mean = count.sum(axis=0), (share * means).sum(axis=0)
+        joined._m2 = sum(
+            step._m2 + n * (step._mean - joined._mean) ** 2
+            for step, n in zip(steps, count, strict=True)
+        )
+        median = np.any([~np.isnan(step._fill) for step in steps], axis=0)
+        fill = (share * np.array([step._stand_in() for step in steps])).sum(axis=0)
+        joined._fill = np.where(median, fill, np.nan)
+        texts = zip(*(step._texts for step in steps), strict=True)
+        joined._texts = [Categories.merged(parts, int(self.max_categories)) for parts in texts]
+        return joined
+
+    def _check_mergeable(self, other: Any) -> None:
+        """ValueError or TypeError if the two do not fit together."""
+        if type(other) is not type(self):
+            raise TypeError(
+                f"{type(self).__name__} can be merged with another {type(self).__name__} only, not "
+                f"with {type(other).__name__}"
+            )
+        check_is_fitted(other)
+        if sorted(self._names) != sorted(other._names):
+            raise ValueError(
+                f"the models are of columns {short_list(self._names)} and "
+                f"{short_list(other._names)}"
+            )
+        theirs = dict(zip(other._names, other.kinds_, strict=True))
+        for name, kind in zip(self._names, self.kinds_, strict=True):
+            if theirs[name] != kind:
+                raise ValueError(
+                    f"the column {name!r} is of kind {kind!r} in one model and {theirs[name]!r} in "
+                    "another; say what it is when they learn"
+                )
+        if bool(self.standardize) != bool(other.standardize):
+            raise ValueError("one model standardises its columns and another does not")
+
+    def _ordered_as(self, other: Self) -> Self:
+        """A twin with its columns in the order of those of another."""
+        twin = self.copy()
+        order = [self._number_names.index(name) for name in other._number_names]
+        twin._count, twin._mean, twin._m2, twin._fill = (
+            values[order] for values in (self._count, self._mean, self._m2, self._fill)
+        )
+        texts = dict(self._named_texts())
+        twin._texts = [texts[name] for name, _ in other._named_texts()]
+        return twin
+
+    def vectors_for(self, joined: Self, Z: ArrayLike) -> Floats:
+        """Vectors of this step as those of one that it was merged into.
+
+        Parameters
+        ----------
+        joined : TablePreprocessor
+        Z : array-like of shape (n, n_features_out)
+
+        Returns
+        -------
+        ndarray of shape (n, n_features_out of ``joined``)
+        """
+        own = self.inverse_transform(Z)
+        factor, shift = joined._units()
+        found = np.zeros((len(own), len(factor)))
+        at, begins, _ = joined._layout()
+        places, offsets, _ = self._layout()
+        for name, place in zip(joined._number_names, at, strict=True):
+            found[:, place] = own[:, places[self._number_names.index(name)]]
+        texts = {
+            name: (known, offset)
+            for (name, known), offset in zip(self._named_texts(), offsets, strict=True)
+        }
+        for (name, theirs), begin in zip(joined._named_texts(), begins, strict=True):
+            known, offset = texts[name]
+            for k, place in enumerate(theirs.places_from(known)):
+                if place >= 0:
+                    found[:, begin + place] += own[:, offset + k]
+        return (found - shift) / factor
+
+    # -- what it has learnt --------------------------------------------------------------------
+
     @property
     def shares_out_(self) -> NDArray[np.bool_]:
         """Which features that come out are shares of rows: of a category, or of a yes."""
@@ -505,6 +614,10 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         """How many cells of each column of texts had no indicator."""
         check_is_fitted(self)
         return {name: known.unseen for name, known in self._named_texts()}
+
+    @property
+    def _number_names(self) -> list[str]:
+        return [n for n, kind in zip(self._names, self.kinds_, strict=True) if kind in NUMERIC]
 
     def _named_texts(self) -> list[tuple[str, Categories]]:
         names = [n for n, kind in zip(self._names, self.kinds_, strict=True) if kind == "category"]
