@@ -94,12 +94,14 @@ def test_the_options_say_what_the_library_says():
     pytest.importorskip("typer", exc_type=ImportError)
     pytest.importorskip("matplotlib", exc_type=ImportError)
     from annealed.cli import options
+    from annealed.cli.fit import MOST_ROWS as MOST_ROWS_OF_FIT
     from annealed.divergences import BUILT_IN
     from annealed.experiments import EXPERIMENTS
-    from annealed.tables.files import READABLE
+    from annealed.tables.files import MOST_ROWS, READABLE
 
     assert tuple(options.DivergenceName) == tuple(BUILT_IN)
     assert options.READABLE == READABLE
+    assert MOST_ROWS_OF_FIT == MOST_ROWS
     assert tuple(options.Experiment) == EXPERIMENTS
     assert annealed.ODAClustering()._parameters()[1].K_max == options.MOST_CLUSTERS
 

@@ -204,6 +204,21 @@ def test_quiet_is_quiet_and_json_is_json(run, flowers, tmp_path):
     assert done == (0, "", "") and (tmp_path / "m.oda").exists()
 
 
+def test_a_folder_of_files_is_a_table(run, flowers, tmp_path):
+    folder, model, out = tmp_path / "rows", tmp_path / "m.oda", tmp_path / "out.csv"
+    folder.mkdir()
+    table = pa.Table.from_pandas(pd.read_csv(flowers)[["größe", "colour", "kind"]])
+    for k in range(4):
+        parquet.write_table(table.slice(100 * k, 100), folder / f"{k}.parquet")
+    done = run("fit", folder, "--target", "kind", "--model", model, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == 400
+    assert run("predict", model, folder, "--out", out).returncode == 0
+    assert len(out.read_text().splitlines()) == 401
+    done = run("predict", model, folder, "--out", folder / "new.parquet")
+    assert done.returncode == 2 and "would be read as data" in done.stderr
+
+
 # -- predict -------------------------------------------------------------------------------------
 
 
@@ -456,7 +471,7 @@ def files(tmp_path):
         (2, "fit header.csv", "header.csv has names of columns, but no rows"),
         (2, "fit t.txt", "its name must end in .csv"),
         (2, "fit -", "standard input cannot be read twice"),
-        (2, "fit .", "is a folder, not a file"),
+        (2, "fit .", "in it; the files of a folder that is one table are all .parquet"),
         (2, "fit rows.jsonl", "rows.jsonl, line 1 is not JSON"),
         (2, "fit gap.csv --model gap.csv", "--model names gap.csv"),
         (2, "fit gap.csv --model m --report m", "--report names m"),

@@ -287,7 +287,7 @@ def test_a_file_that_is_not_there(tmp_path):
         with pytest.raises(FileNotFoundError, match="does not exist"):
             open_table(tmp_path / name)
     (tmp_path / "d.csv").mkdir()
-    with pytest.raises(TableError, match="is a folder"):
+    with pytest.raises(TableError, match="is a folder without any files"):
         open_table(tmp_path / "d.csv")
 
 

@@ -27,6 +27,7 @@ from annealed.persistence import describe
 from annealed.tables.columns import is_missing, text_of_cell
 from annealed.tables.files import TableError, TableFile
 from annealed.tables.model import TabularModel
+from annealed.tables.targets import ClassIndex
 
 # Parts of [0, 1] by which stated and true certainty are compared.
 BINS = 10
@@ -97,35 +98,6 @@ def _batches(
 
 
 # -- classes -------------------------------------------------------------------------------------
-
-
-class ClassIndex:
-    """Which class a cell of the target means; -1: one that the model does not know.
-
-    Parameters
-    ----------
-    classes : ndarray
-        Of the model.
-    decimal : str
-        What stands for the decimal point in numbers that are texts.
-    """
-
-    def __init__(self, classes: NDArray[Any], decimal: str) -> None:
-        self.decimal = decimal
-        self.numbers = classes.dtype.kind in "iuf"
-        self.places = {self._key(label): k for k, label in enumerate(classes.tolist())}
-
-    def __call__(self, cell: Any) -> int:
-        """The place of the class."""
-        return self.places.get(self._key(cell), -1)
-
-    def _key(self, cell: Any) -> Any:
-        if not self.numbers:
-            return text_of_cell(cell)
-        try:
-            return float(cell.replace(self.decimal, ".") if isinstance(cell, str) else cell)
-        except (TypeError, ValueError):
-            return text_of_cell(cell)
 
 
 def _classes(

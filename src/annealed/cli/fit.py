@@ -27,7 +27,7 @@ from annealed.cli.options import (
     number_of_clusters,
 )
 
-# A larger file is sampled: what is learnt from more rows hardly differs, and memory stays bounded.
+# As `annealed.tables.files.MOST_ROWS`.
 MOST_ROWS = 200_000
 # Of the rows, held out to test a classifier.
 TEST_SHARE = 0.2

@@ -18,8 +18,8 @@ import typer
 
 # As `annealed.tables.files.READABLE`.
 READABLE = (
-    ".csv, .tsv or .jsonl (also .gz, .bz2, .zst), .parquet, .arrow or .feather, and NumPy's .npy "
-    "and .npz"
+    ".csv, .tsv or .jsonl (also .gz, .bz2, .zst), .parquet, .arrow or .feather, NumPy's .npy and "
+    ".npz, and folders of .parquet, .arrow or .feather files"
 )
 # As the default of K_max in `ODAClustering`.
 MOST_CLUSTERS = 100

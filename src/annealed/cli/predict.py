@@ -48,4 +48,8 @@ def _check_out(out: Path, data: Path) -> None:
         raise ValueError(f"--out must end in .csv or .parquet, not {out.name!r}")
     if out.exists() and data.exists() and out.samefile(data):
         raise ValueError(f"--out names the data itself, {data}; give another file")
+    if data.is_dir() and data.resolve() in out.resolve().parents:
+        raise ValueError(
+            f"--out lies in {data}, where it would be read as data; give another folder"
+        )
     check_writable(out)

@@ -20,14 +20,10 @@ from annealed.cli.progress import Progress
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.estimators.classifier import GivenPosteriors
 from annealed.tables.columns import is_missing, short_list
-from annealed.tables.files import TableError, TableFile, draw
+from annealed.tables.files import TableError, TableFile, draw, rows_to_learn
 from annealed.tables.model import TabularModel
 from annealed.tables.targets import classes_in
 
-# A larger file is sampled, so that memory stays bounded also where there are many columns.
-MOST_CELLS = 20_000_000
-# Indicators a column of texts is counted as, for that.
-CELLS_OF_A_TEXT = 10
 # Rows held out to test a classifier are a share of all, up to a number that is enough to tell.
 MOST_TEST_ROWS = 10_000
 
@@ -144,8 +140,7 @@ def _read(
     survey = file.survey(wanted, declared)
     if not survey.rows:
         raise TableError(f"{file.path} has names of columns, but no rows")
-    widths = [CELLS_OF_A_TEXT if survey.kinds[name] == "category" else 1 for name in columns]
-    most = min(options.max_rows, max(MOST_CELLS // sum(widths), 1000))
+    most = rows_to_learn(survey.kinds, columns, options.max_rows)
     progress.phase("reading", total=survey.rows)
     table = draw(file, wanted, survey, most=most, seed=options.seed, progress=progress.rows)
     return table, survey.kinds, survey.rows

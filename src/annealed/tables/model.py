@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,8 +17,9 @@ from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.estimators.codevectors import CodevectorEstimator
 from annealed.stored import State, require
 from annealed.tables.columns import Floats, is_missing, short_list
+from annealed.tables.files import TableError, TableFile, draw, rows_to_learn, stored_table
 from annealed.tables.preprocessing import TablePreprocessor
-from annealed.tables.targets import names_in, take_out
+from annealed.tables.targets import ClassIndex, classes_in, names_in, take_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,10 +124,17 @@ n_clusters_margin_, path_, plausible_n_clusters_, running_score_, temperature_, 
     def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Learn a whole table.
 
+        A table that is not in memory is read in batches, and only in the columns used. What columns
+        are is seen in all of it; beyond 200,000 rows (or 20 million cells) so many rows are drawn
+        at random, by the ``random_state`` of the estimator, and learnt.
+
         Parameters
         ----------
-        X : pandas, polars or pyarrow table, list of dicts, or array
+        X : pandas, polars or pyarrow table, list of dicts, or array; or what is not in memory: \
+a dataset of pyarrow, the name of a file that ``annealed fit`` can read, or of a folder of Parquet \
+files
         y : array-like, or the name of a column of X, or None
+            Of a table that is not in memory the name.
         **options
             For the estimator, for example ``sample_weight``.
 
@@ -134,22 +142,67 @@ n_clusters_margin_, path_, plausible_n_clusters_, running_score_, temperature_, 
         -------
         self
         """
-        X, y, target = _without_target(X, y)
+        stored = stored_table(X)
+        if stored is None:
+            X, y, target = _without_target(X, y)
+        else:
+            X, y, target = self._drawn(stored, y, options)
         step = self._new_preprocessor()
         rows = step.fit(X).transform(X)
         estimator = self._new_estimator(y)
         check_domain(estimator, rows, step)
         estimator.fit(rows, y, **options)
+        if stored is not None:
+            estimator.__dict__.pop("labels_", None)  # they would be those of the rows drawn
         self._set(step, estimator, target)
         return self
+
+    def _drawn(
+        self, file: TableFile, y: Any, options: Mapping[str, Any]
+    ) -> tuple[Any, NDArray[Any] | None, str | None]:
+        """Rows of a table that is not in memory, their classes, and the name of the target."""
+        _check_stored_call(y, options)
+        if y is not None:
+            file.check_columns([y])
+        columns = [name for name in file.names if name != y]
+        wanted = columns if y is None else [*columns, y]
+        # The target is read as it stands: what it is, is decided when it is looked at as classes.
+        survey = file.survey(
+            wanted, {**(self.kinds or {}), **({} if y is None else {y: "category"})}
+        )
+        if not survey.rows:
+            raise TableError(f"{file.path} has no rows")
+        seed = getattr(self.estimator, "random_state", None)
+        table = draw(
+            file, wanted, survey, most=rows_to_learn(survey.kinds, columns),
+            seed=int(seed) if isinstance(seed, int | np.integer) else 0,
+        )  # fmt: skip
+        if y is None:
+            return table, None, None
+        cells = table.column(y).to_pylist()
+        missing = sum(map(is_missing, cells))
+        if missing:
+            raise TableError(
+                f"{file.path}: the target {y!r} is missing in {missing} of {len(cells)} rows; "
+                "filter the dataset first"
+            )
+        as_texts = file.typed and isinstance(cells[0], str)
+        return table.select(columns), classes_in(cells, y, as_texts=as_texts), y
 
     def partial_fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Learn rows in the order they come, each once; the first call begins a stream.
 
         Means and spreads run along, and every row is scaled by what is known once it is learnt. How
         a stream is cut into calls cannot be seen in the model. What columns are is decided by the
-        first row (see `TablePreprocessor`).
+        first row (see `TablePreprocessor`). A table that is not in memory is learnt batch by batch;
+        an error in the middle leaves what was learnt before it.
         """
+        stored = stored_table(X)
+        if stored is not None:
+            _check_stored_call(y, options)
+            for _, batch in stored.batches(stored.names):
+                self.partial_fit(batch, y)
+            return self
         first = not self.__sklearn_is_fitted__()
         X, y, target = _without_target(X, y)
         step = self._new_preprocessor() if first else self.preprocessor_.copy()
@@ -234,17 +287,34 @@ n_clusters_margin_, path_, plausible_n_clusters_, running_score_, temperature_, 
             x = {name: cell for name, cell in x.items() if name != self.target_name_}
         return self.preprocessor_.transform_one(x)
 
+    def _answers(self, method: str, X: Any) -> NDArray[Any]:
+        """What a method of the estimator says of every row, batch by batch where X is stored."""
+        check_is_fitted(self)
+        stored = stored_table(X)
+        answer: Callable[[Floats], NDArray[Any]] = getattr(self.estimator_, method)
+        if stored is None:
+            return answer(self._rows(X))
+        answers = [answer(self._rows(batch)) for batch in self._batches(stored)]
+        if not answers:
+            raise TableError(f"{stored.path} has no rows")
+        return np.concatenate(answers)
+
+    def _batches(self, file: TableFile, *more: str) -> Iterator[Any]:
+        """Rows of a table that is not in memory, as far as the model looks at them."""
+        columns = list(getattr(self.preprocessor_, "feature_names_in_", file.names))
+        file.check_columns([*columns, *more])
+        kinds = dict(zip(columns, self.preprocessor_.kinds_, strict=True))
+        return (batch for _, batch in file.batches([*columns, *more], kinds))
+
     @_can("predict")
     def predict(self, X: Any) -> NDArray[Any]:
         """Class or cluster of every row."""
-        labels: NDArray[Any] = self.estimator_.predict(self._rows(X))
-        return labels
+        return self._answers("predict", X)
 
     @_can("predict_proba")
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every class or cluster, shape (n_rows, n_classes)."""
-        shares: Floats = self.estimator_.predict_proba(self._rows(X))
-        return shares
+        return self._answers("predict_proba", X)
 
     @_can("predict")
     def predict_one(self, x: Record) -> Any:
@@ -276,21 +346,44 @@ n_clusters_margin_, path_, plausible_n_clusters_, running_score_, temperature_, 
     @_can("score")
     def score(self, X: Any, y: Any = None, **options: Any) -> float:
         """Accuracy of a classifier, minus the mean distortion of a clustering."""
+        check_is_fitted(self)
+        stored = stored_table(X)
+        if stored is not None:
+            _check_stored_call(y, options)
+            return self._score_of(stored, y)
         if isinstance(y, str):
             X, y, _ = _without_target(X, y)
         return float(self.estimator_.score(self._rows(X), y, **options))
 
+    def _score_of(self, file: TableFile, y: str | None) -> float:
+        """The score of a table that is not in memory: the mean over its rows, batch by batch."""
+        total, rows = 0.0, 0
+        if self._is_classifier():
+            if y is None:
+                raise ValueError("name the column with the classes: score(X, y)")
+            index_of = ClassIndex(self.classes_, file.decimal)
+            for batch in self._batches(file, y):
+                truth = [index_of(cell) for cell in batch.column(y).to_pylist()]
+                answers = self.predict(batch.select([n for n in batch.schema.names if n != y]))
+                total += int((np.searchsorted(self.classes_, answers) == truth).sum())
+                rows += batch.num_rows
+        else:
+            for batch in self._batches(file):
+                total += float(self.estimator_.score(self._rows(batch))) * batch.num_rows
+                rows += batch.num_rows
+        if not rows:
+            raise TableError(f"{file.path} has no rows")
+        return total / rows
+
     @_can("score_samples")
     def score_samples(self, X: Any) -> Floats:
         """Log density of every row."""
-        density: Floats = self.estimator_.score_samples(self._rows(X))
-        return density
+        return self._answers("score_samples", X)
 
     @_can("transform")
     def transform(self, X: Any) -> Floats:
         """Divergences of every row to every codevector, shape (n_rows, K)."""
-        divergences: Floats = self.estimator_.transform(self._rows(X))
-        return divergences
+        return self._answers("transform", X)
 
     @_can("at")
     def at(self, **where: Any) -> Self:
@@ -459,6 +552,15 @@ def check_domain(estimator: Any, rows: Floats, step: TablePreprocessor) -> None:
     if isinstance(divergence, str) and divergence not in BUILT_IN:  # for the estimator to refuse
         return
     get_divergence(divergence).check(rows, step.get_feature_names_out().tolist())
+
+
+def _check_stored_call(y: Any, options: Mapping[str, Any]) -> None:
+    """ValueError unless what is said about rows on disk is there too."""
+    if y is not None and not isinstance(y, str):
+        raise ValueError("X is not in memory, so give y by the name of its column")
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(f"X is not in memory: {given[0]} has no rows to go with")
 
 
 def _without_target(X: Any, y: Any) -> tuple[Any, Any, str | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -41,10 +40,6 @@ def names_in(table: Any) -> list[str] | None:
 def take_out(table: Any, name: str) -> tuple[Any, NDArray[Any]]:
     """A table without one of its columns, and that column; ValueError if it has none such."""
     names = names_in(table)
-    if isinstance(table, (str, PathLike)):
-        raise ValueError(
-            f"X is {str(table)!r}, a text; read the file first, for example with pandas.read_csv"
-        )
     if isinstance(table, (list, tuple)) and not table:
         raise ValueError("X has no rows")
     if names is None:
@@ -149,3 +144,32 @@ def _labels(cells: list[Any], column: str, decimal: str) -> NDArray[Any]:
             _a_quantity(column, f"{different} different whole numbers in {rows:,} rows")
         )
     return labels
+
+
+class ClassIndex:
+    """Which class a cell of the target means; -1: one that the model does not know.
+
+    Parameters
+    ----------
+    classes : ndarray
+        Of the model.
+    decimal : str
+        What stands for the decimal point in numbers that are texts.
+    """
+
+    def __init__(self, classes: NDArray[Any], decimal: str) -> None:
+        self.decimal = decimal
+        self.numbers = classes.dtype.kind in "iuf"
+        self.places = {self._key(label): k for k, label in enumerate(classes.tolist())}
+
+    def __call__(self, cell: Any) -> int:
+        """The place of the class."""
+        return self.places.get(self._key(cell), -1)
+
+    def _key(self, cell: Any) -> Any:
+        if not self.numbers:
+            return text_of_cell(cell)
+        try:
+            return float(cell.replace(self.decimal, ".") if isinstance(cell, str) else cell)
+        except (TypeError, ValueError):
+            return text_of_cell(cell)

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from annealed.tables.files.table_file import BATCH_ROWS, Survey, TableError, TableFile, kind_of_type
+from annealed.tables.files.table_file import (
+    BATCH_ROWS,
+    Places,
+    Survey,
+    TableError,
+    TableFile,
+    holds_any,
+    kind_of_type,
+)
 
 
 class TypedFile(TableFile):
@@ -55,32 +63,63 @@ class TypedFile(TableFile):
         return Survey(self._count(), kinds)
 
 
-class ParquetTable(TypedFile):
+class PartedFile(TypedFile):
+    """A file that knows its parts, and how many rows each has, before they are read."""
+
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        """How many rows each part has, and what `_read_part` reads it by, in order."""
+        raise NotImplementedError
+
+    def _read_part(self, part: Any, columns: Sequence[str]) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def _placed_batches(
+        self, columns: Sequence[str], wanted: Places | None
+    ) -> Iterator[tuple[int, Any]]:
+        self.check_columns(columns)
+        first = 0
+        for rows, part in self._parts():
+            if holds_any(wanted, first, rows):
+                at = first
+                for table in self._read_part(part, columns):
+                    yield at, table
+                    at += table.num_rows
+            first += rows
+
+
+class ParquetTable(PartedFile):
     """A Parquet file."""
 
     words = "a Parquet"
+
+    metadata: Any = None
 
     def _open(self) -> Any:
         from pyarrow.parquet import ParquetFile
 
         # Buffering ahead, the default, keeps all that was read until the file is closed.
-        return ParquetFile(self.path, pre_buffer=False)
+        return ParquetFile(self.path, metadata=self.metadata, pre_buffer=False)
 
     def _read_schema(self) -> Any:
         with self._open() as file:
+            self.metadata = file.metadata
             return file.schema_arrow
 
     def _count(self) -> int:
+        return int(self.metadata.num_rows)
+
+    def _parts(self) -> Iterator[tuple[int, int]]:
+        for group in range(self.metadata.num_row_groups):
+            yield int(self.metadata.row_group(group).num_rows), group
+
+    def _read_part(self, part: int, columns: Sequence[str]) -> Iterator[Any]:
         with self._open() as file:
-            return int(file.metadata.num_rows)
-
-    def _raw_batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        self.check_columns(columns)
-        with self._open() as file:
-            yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False)
+            yield from file.iter_batches(
+                BATCH_ROWS, row_groups=[part], columns=list(columns), use_threads=False
+            )
 
 
-class ArrowFile(TypedFile):
+class ArrowFile(PartedFile):
     """An Arrow file or stream."""
 
     words = "an Arrow"
@@ -101,24 +140,21 @@ class ArrowFile(TypedFile):
     def _read_schema(self) -> Any:
         return self._reader()[0].schema
 
-    def _whole_batches(self) -> Iterator[Any]:
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        # Batches are views of the file: what is not looked at is not read.
         reader, numbered = self._reader()
-        if numbered:
-            for k in range(reader.num_record_batches):
-                yield reader.get_batch(k)
-        else:
-            yield from reader
+        batches = map(reader.get_batch, range(reader.num_record_batches)) if numbered else reader
+        for batch in batches:
+            yield batch.num_rows, batch
 
     def _count(self) -> int:
-        return sum(batch.num_rows for batch in self._whole_batches())
+        return sum(rows for rows, _ in self._parts())
 
-    def _raw_batches(self, columns: Sequence[str]) -> Iterator[Any]:
+    def _read_part(self, part: Any, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa
 
-        self.check_columns(columns)
-        for batch in self._whole_batches():
-            chosen = pa.RecordBatch.from_arrays(
-                [batch.column(self.names.index(name)) for name in columns], names=list(columns)
-            )
-            for at in range(0, chosen.num_rows, BATCH_ROWS):
-                yield chosen.slice(at, BATCH_ROWS)
+        chosen = pa.RecordBatch.from_arrays(
+            [part.column(self.names.index(name)) for name in columns], names=list(columns)
+        )
+        for at in range(0, chosen.num_rows, BATCH_ROWS):
+            yield chosen.slice(at, BATCH_ROWS)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annealed.tables.files.table_file import Survey, TableFile
+
+# A larger table is sampled: what is learnt from more rows hardly differs, and memory stays bounded,
+MOST_ROWS = 200_000
+# also where there are many columns.
+MOST_CELLS = 20_000_000
+# Indicators a column of texts is counted as, for that.
+CELLS_OF_A_TEXT = 10
+
+
+def rows_to_learn(kinds: Mapping[str, str], columns: Sequence[str], most: int = MOST_ROWS) -> int:
+    """How many rows of these columns to learn from at most."""
+    width = sum(CELLS_OF_A_TEXT if kinds[name] == "category" else 1 for name in columns)
+    return min(most, max(MOST_CELLS // width, 1000))
 
 
 def draw(
@@ -37,13 +50,12 @@ def draw(
 
     chosen = rows_drawn(survey.rows, most, seed) if survey.rows > most else None
     parts = []
-    for first, table in file.batches(columns, survey.kinds):
+    for first, table in file.batches(columns, survey.kinds, chosen):
         if chosen is None:
             parts.append(table)
         else:
             low, high = np.searchsorted(chosen, [first, first + table.num_rows])
-            if low < high:
-                parts.append(table.take(pa.array(chosen[low:high] - first)))
+            parts.append(table.take(pa.array(chosen[low:high] - first)))
         progress(first + table.num_rows)
     return pa.Table.from_batches(parts)
 

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annealed.tables.columns import LARGEST, short_list
 from annealed.tables.frames import frame_of
 from annealed.tables.kinds import kind_of_series
+
+Places = NDArray[np.int64]
 
 # Rows of a batch where the format lets us choose.
 BATCH_ROWS = 32_768
@@ -28,6 +31,14 @@ class Batch(NamedTuple):
 
     first_row: int
     table: Any
+
+
+def holds_any(wanted: Places | None, first: int, rows: int) -> bool:
+    """Whether any of the places wanted, which are in order, is among so many rows; None: all."""
+    if wanted is None:
+        return True
+    low, high = np.searchsorted(wanted, [first, first + rows])
+    return bool(low < high)
 
 
 @dataclass(frozen=True)
@@ -62,12 +73,27 @@ class TableFile:
         raise NotImplementedError
 
     def batches(
-        self, columns: Sequence[str], kinds: Mapping[str, str] | None = None
+        self,
+        columns: Sequence[str],
+        kinds: Mapping[str, str] | None = None,
+        wanted: Places | None = None,
     ) -> Iterator[Batch]:
-        """The rows in order. Columns of a given kind are brought to it, or the cell is named."""
+        """The rows in order. Columns of a given kind are brought to it, or the cell is named.
+
+        Where places are ``wanted``, which are in order, batches without any of them are left out,
+        and not read where the file knows its parts.
+        """
+        for first, table in self._placed_batches(columns, wanted):
+            if holds_any(wanted, first, table.num_rows):
+                yield Batch(first, self._brought_to(table, kinds or {}, first))
+
+    def _placed_batches(
+        self, columns: Sequence[str], wanted: Places | None
+    ) -> Iterator[tuple[int, Any]]:
+        """Batches as they are, each with the number of its first row."""
         first = 0
         for table in self._raw_batches(columns):
-            yield Batch(first, self._brought_to(table, kinds or {}, first))
+            yield first, table
             first += table.num_rows
 
     def _raw_batches(self, columns: Sequence[str]) -> Iterator[Any]:
