@@ -35,12 +35,13 @@ def imported_by(program):
 
 # -- late imports --------------------------------------------------------------------------------
 
-COMMANDS = ["fit", "predict", "evaluate", "inspect", "report", "stream", "datasets", "reproduce"]
+COMMANDS = ["fit", "predict", "evaluate", "inspect", "report", "stream", "merge", "datasets",
+            "reproduce"]  # fmt: skip
 ANSWERED_AT_ONCE = [
     "--help", "--version", "nonsense", *(f"{name} --help" for name in COMMANDS),
     "fit", "fit t.csv --test 2", "fit t.csv --n-clusters 500", "fit t.csv --divergence l1",
     "fit t.csv --colour red", "fit t.csv --scoring f1", "fit t.csv --model no/m.oda",
-    "stream --every 0",
+    "stream --every 0", "merge one.oda --out all.oda",
     "stream t.csv --divergence l1", "predict m.oda t.csv --out p.txt", "report m.oda --seed -1",
     "reproduce fig9", "datasets --data-home nowhere",
 ]  # fmt: skip

@@ -157,6 +157,16 @@ def in_threads(
     return shared.results
 
 
+def in_one_thread(function: Callable[Parameters, Result], *args: Any) -> Result:
+    """The function's result, found by this thread alone: others of ours are at work elsewhere."""
+    alone = _Pieces(lambda _: function(*args), [None])  # type: ignore[call-arg]
+    alone.work()
+    if alone.failures:
+        raise alone.failures[0]
+    result: Result = alone.results[0]
+    return result
+
+
 class _OneBlasThread:
     """Holds BLAS to one thread while anybody is within; the last to leave gives back what was."""
 

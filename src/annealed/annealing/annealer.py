@@ -331,6 +331,17 @@ class Annealer:
             state.weight = total - state.run.seen
         self._path = None  # class frequencies weigh its energies
 
+    def count_as(self, rows: int) -> None:
+        """Let what was learnt count as so many rows, of which those learnt were drawn."""
+        totals = [state.total_weight for state in self.classes]
+        self.set_class_weights([rows / sum(totals) * total for total in totals])
+
+    def forget_levels(self) -> None:
+        """Keep the codebook that answers, and nothing of the way there."""
+        for state in self.classes:
+            state.levels, state.splits = {}, []
+        self._path = None
+
     def _count(self, orders: list[ShuffledRows], weights: Array | None) -> None:
         """Rows that were shown again do not count again."""
         self.set_class_weights(

@@ -10,6 +10,10 @@ from annealed.kernels.protocol import MEASURES, TURNS, Roles
 
 Integers = NDArray[np.int64]
 
+# Rows drawn of a table that is not in memory, or lies on other machines: levels present fewer, so
+# more rows would teach nothing. With many features so many that memory stays bounded (160 MB).
+MOST_DRAWN = 200_000
+MOST_CELLS_DRAWN = 20_000_000
 # Rows of a class that are put in random order at a time.
 SHUFFLED_AT_A_TIME = 50_000
 

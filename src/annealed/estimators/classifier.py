@@ -19,6 +19,7 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
 from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
+from annealed.estimators.chunked_rows import ChunkedRows, by_chunk, in_chunks
 from annealed.estimators.class_learner import ClassLearner, ClassSettings
 from annealed.estimators.codevectors import (
     all_or_nothing,
@@ -59,6 +60,16 @@ def joined_labels(*labels: Labels) -> Labels:
     if len({each.dtype.kind for each in labels}) == 1 and labels[0].dtype.kind in "iuU":
         return np.unique(np.concatenate(labels))
     return np.asarray(unique_labels(*labels))
+
+
+def right_of(
+    model: ODAClassifier, rows: NDArray[Any], labels: Any, weights: Any
+) -> tuple[float, float]:
+    """The weights of the rows that are predicted right, and of all: sums."""
+    right = model.predict(rows) == np.asarray(labels)
+    if weights is None:
+        return float(right.sum()), float(len(rows))
+    return float(np.sum(weights, where=right)), float(np.sum(weights))
 
 
 class GivenPosteriors(ClassifierMixin, BaseEstimator):
@@ -295,6 +306,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            An array of Dask is not loaded: rows of it are drawn (docs/guide/many-rows.md).
         y : array-like of shape (n_samples,)
             Class labels: numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
@@ -305,6 +317,11 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self
         """
         divergence, schedule = self._parameters()
+        drawn = None
+        if y is not None and in_chunks(X):
+            drawn = self._drawn(X, y, sample_weight)
+            assert drawn.labels is not None
+            X, y, sample_weight = drawn.rows, drawn.labels, drawn.weights
         rows, labels = self._checked_labelled(X, y, divergence, reset=True)
         weights = mean_one(checked_weights(sample_weight, len(rows)))
         classes, index = np.unique(labels, return_inverse=True)
@@ -328,6 +345,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                 rows, index.astype(np.int32), weights, rng, schedule,
                 replace(settings, listen=listen),
             )  # fmt: skip
+        if drawn is not None:
+            self._learner.annealer.count_as(drawn.total)
         self._warn_of_caps(self._learner.annealer, 0)
         return self
 
@@ -357,6 +376,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         -------
         self
         """
+        if y is not None and in_chunks(X):
+            for part, own, weights in ChunkedRows(X).in_turn(y, sample_weight):
+                self.partial_fit(part, own, classes, weights)
+            return self
         first = not self.__sklearn_is_fitted__()
         divergence, _ = self._parameters()
         rows, labels = self._checked_labelled(X, y, divergence, reset=first)
@@ -659,6 +682,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """Class of every codevector."""
         return self._labels_of(self._model)
 
+    @by_chunk
     @consistent
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every codevector, features weighed by their relevances."""
@@ -670,6 +694,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             ]
         )
 
+    @by_chunk
     @consistent
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities in the order of ``classes_``, shape (n_samples, n_classes)."""
@@ -681,12 +706,25 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         posterior[:, place] = self._answering().posterior(self._fitted_divergence, rows, len(place))
         return posterior
 
+    @by_chunk
     @consistent
     def predict(self, X: ArrayLike) -> Labels:
         """The likeliest class of every row: always the argmax of `predict_proba`."""
         likeliest = self._posterior_of(self._rows_to_read(X)).argmax(axis=1)
         labels: Labels = self.classes_[likeliest]
         return labels
+
+    @consistent
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The share of rows whose class is the predicted one."""
+        if not in_chunks(X):
+            return float(super().score(X, y, sample_weight))
+        beside = (y, "y"), (sample_weight, "sample_weight")
+        reader = self._for_reading(X, whole=False)
+        right, mass = ChunkedRows(X).sums(right_of, reader, "score", *beside)
+        if not mass > 0:
+            raise ValueError("all sample weights are zero: there is nothing to score")
+        return float(right / mass)
 
     @consistent
     def explain(self, X: Any, *, n_codevectors: int = 3, n_features: int = 3) -> list[Reason]:
@@ -735,6 +773,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
             int(n_features),
         )
 
+    @by_chunk
     @consistent
     def score_samples(self, X: ArrayLike) -> Array:
         """Log density of every row under the mixture of all classes.

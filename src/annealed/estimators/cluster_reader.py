@@ -13,6 +13,7 @@ from annealed.annealing.joined_clusters import PlausibleNumbers, assigned
 from annealed.annealing.n_clusters import Persistence
 from annealed.divergences import Array
 from annealed.estimators.base import AnnealingEstimator
+from annealed.estimators.chunked_rows import ChunkedRows, by_chunk, in_chunks
 from annealed.estimators.codevectors import checked_weights, consistent
 from annealed.kernels import kernel_for
 from annealed.path import Level
@@ -50,6 +51,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     def _n_features_out(self) -> int:
         return self.n_clusters_
 
+    @by_chunk
     @consistent
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every cluster, shape (n_samples, n_clusters_).
@@ -88,6 +90,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     def _assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         return assigned(self._model, self._fitted_divergence, rows)
 
+    @by_chunk
     @consistent
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Number of the likeliest cluster of every row (the nearest after a polish).
@@ -96,6 +99,7 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         """
         return self._assign(self._rows_to_read(X))
 
+    @by_chunk
     @consistent
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probability of every cluster, shape (n_samples, n_clusters_).
@@ -117,11 +121,20 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     @consistent
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean distortion E[sum_i p(mu_i | x) d(x, mu_i)] of the rows."""
+        if in_chunks(X):
+            reader = self._for_reading(X, whole=False)
+            total, mass = ChunkedRows(X).sums(
+                distortion_of, reader, "score", (sample_weight, "sample_weight")
+            )
+            if not mass > 0:
+                raise ValueError("all sample weights are zero: there is nothing to score")
+            return -float(total / mass)
         rows, model = self._rows_to_read(X), self._model
         weights = checked_weights(sample_weight, len(rows))
         distortion = self._associate(rows, model, one_group(model))[2]
         return -float(np.average(distortion, weights=weights))
 
+    @by_chunk
     @consistent
     def score_samples(self, X: ArrayLike) -> Array:
         """Log density of every row under the Gibbs mixture sum_i rho_i exp(-d(x, mu_i)/T).
@@ -143,6 +156,14 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
         return kernel_for(self._fitted_divergence).associate(
             rows, model.codevectors, model.log_weights, T, group, int(group.max()) + 1
         )
+
+
+def distortion_of(model: ClusterReader, rows: NDArray[Any], weights: Any) -> tuple[float, float]:
+    """The distortion of some rows by their weights, and these: sums."""
+    mass = float(len(rows) if weights is None else np.sum(weights, dtype=float))
+    if mass == 0:
+        return 0.0, 0.0
+    return -mass * model.score(rows, sample_weight=weights), mass
 
 
 def one_group(model: Level) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
+from annealed.estimators.chunked_rows import ChunkedRows, in_chunks
 from annealed.estimators.cluster_learner import ClusterLearner, ClusterSettings
 from annealed.estimators.cluster_reader import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, mean_one
@@ -272,6 +273,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            An array of Dask is not loaded: rows of it are drawn (docs/guide/many-rows.md), and
+            there are no ``labels_``.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w rows; one of weight 0 is left out.
@@ -280,7 +283,11 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         -------
         self
         """
-        self._fit(X, sample_weight)
+        if in_chunks(X):
+            drawn = self._drawn(X, None, sample_weight)
+            self._fit(drawn.rows, drawn.weights, drawn_from=drawn.total)
+        else:
+            self._fit(X, sample_weight)
         self._warn_of_caps(self._learner.annealer, 0)
         self._warn_of_too_few()
         return self
@@ -290,9 +297,17 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         self._fit(rows, weights, stand_for=max(round(float(weights.sum())), len(rows)))
 
     def _fit(
-        self, X: ArrayLike, sample_weight: ArrayLike | None, stand_for: int | None = None
+        self,
+        X: ArrayLike,
+        sample_weight: ArrayLike | None,
+        stand_for: int | None = None,
+        drawn_from: int | None = None,
     ) -> None:
-        """Anneal rows; ``stand_for``: how many samples they are a summary of."""
+        """Anneal rows.
+
+        ``stand_for``: how many samples they are a summary of. ``drawn_from``: how many rows they
+        were drawn from, which are nowhere at once.
+        """
         divergence, schedule = self._parameters()
         rows = self._checked_rows(X, divergence, reset=True)
         weights = mean_one(checked_weights(sample_weight, len(rows)))
@@ -306,13 +321,18 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         self._learner = self._new_learner(
             rows.shape[1], divergence, learner_schedule, stand_for or samples, seed
         )
+        choose = self._learner.annealer.choose
+        if drawn_from is not None and isinstance(choose, JoinedClusters) and choose.size:
+            choose.size = max(round(choose.size * samples / drawn_from), 1)
         rng = np.random.default_rng(seed)
         with run_callbacks(
             self, X, None, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
             self._learner.anneal(rows, weights, rng, listen, polish=self.polish)
             self.__dict__.pop("labels_", None)
-            if self.compute_labels:
+            if drawn_from is not None:
+                self._learner.annealer.count_as(drawn_from)
+            elif self.compute_labels:
                 self.labels_ = self._assign(rows)
 
     def fit_predict(
@@ -331,7 +351,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         ndarray of shape (n_samples,)
         """
         self.fit(X, sample_weight=sample_weight)
-        return self.labels_ if self.compute_labels else self.predict(X)
+        there = self.compute_labels and not in_chunks(X)
+        return self.labels_ if there else self.predict(X)
 
     @all_or_nothing
     def partial_fit(
@@ -353,6 +374,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         -------
         self
         """
+        if in_chunks(X):
+            for part, _, weights in ChunkedRows(X).in_turn(None, sample_weight):
+                self.partial_fit(part, sample_weight=weights)
+            return self
         first = not self.__sklearn_is_fitted__()
         divergence, _ = self._parameters()
         rows = self._checked_rows(X, divergence, reset=first)
@@ -437,6 +462,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
 
     def _index_of(self, y: Any) -> NDArray[np.int32] | None:
         return None
+
+    def _reading_learner(self) -> ClusterLearner:
+        learner: ClusterLearner = self._learner.fixed_at(self._model)
+        return learner
 
     # -- the learner ---------------------------------------------------------------------------
 

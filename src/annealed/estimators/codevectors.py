@@ -5,9 +5,10 @@ No mathematics here.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from annealed.divergences import Array, BregmanDivergence, get_divergence
+from annealed.estimators.chunked_rows import by_chunk
 from annealed.kernels import SparseRows, column_ranges, kernel_for, welcomes_sparse
 from annealed.kernels.protocol import Rows
 
@@ -129,6 +131,23 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "leave the class out or give one of its rows a weight"
             )
 
+    def _for_reading(self, X: Any, *, whole: bool = True) -> Self:
+        """A copy that says of rows like these what this one says now, whatever it learns later.
+
+        Where not the ``whole`` model is asked for, all but what predicts may be left out.
+        """
+        self._check_readable(X)
+        return copy.deepcopy(self)
+
+    def _check_readable(self, X: Any) -> None:
+        """ValueError if rows in chunks are none for this model."""
+        check_is_fitted(self)
+        if X.ndim == 2 and X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+
     # -- the model -----------------------------------------------------------------------------
 
     @property
@@ -144,6 +163,7 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _n_features_out(self) -> int:
         return len(self.codevectors_)
 
+    @by_chunk
     @consistent
     def transform(self, X: ArrayLike) -> Array:
         """Divergences of every row to every codevector, shape (n_samples, K)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealed.divergences import Array
 from annealed.drift import DriftDetector, RunningScore, Watch
 from annealed.estimators.base import SHARED_RULES, AnnealingEstimator
+from annealed.estimators.chunked_rows import ChunkedRows, Drawn, rows_to_draw
 from annealed.estimators.codevectors import all_or_nothing, names_of
 from annealed.estimators.learner import Learner, LearnerSettings
 from annealed.estimators.one_sample import (
@@ -177,6 +179,34 @@ class StreamingEstimator(AnnealingEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_fast_path"}
+
+    # -- rows in chunks --------------------------------------------------------------------------
+
+    def _drawn(self, X: Any, y: Any, sample_weight: Any) -> Drawn:
+        """Rows of an array of Dask to learn from."""
+        rows, wanted = ChunkedRows(X), self._parameters()[1].wanted
+        return rows.draw(
+            rows_to_draw(rows.d, wanted),
+            lambda: np.random.default_rng([self._seed(), 2]),
+            y,
+            sample_weight,
+        )
+
+    def _for_reading(self, X: Any, *, whole: bool = True) -> Self:
+        self._check_readable(X)
+        twin = copy.copy(self)
+        for name in ("labels_", "_checked"):
+            twin.__dict__.pop(name, None)
+        twin.callbacks = None
+        twin._learner = self._reading_learner()
+        twin._learner.watch = None
+        if not whole:
+            twin._learner.annealer.forget_levels()
+        return twin
+
+    def _reading_learner(self) -> Learner[Any]:
+        """What answers, apart from the learner: one sample at a time would change it in place."""
+        return self._learner.copy()
 
     # -- streams that change, and several streams --------------------------------------------------
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annealed.annealing.rows import MOST_CELLS_DRAWN, MOST_DRAWN
 from annealed.tables.files.table_file import Survey, TableFile
 
-# A larger table is sampled: what is learnt from more rows hardly differs, and memory stays bounded,
-MOST_ROWS = 200_000
-# also where there are many columns.
-MOST_CELLS = 20_000_000
+# A larger table is sampled: what is learnt from more rows hardly differs, and memory stays bounded.
+MOST_ROWS, MOST_CELLS = MOST_DRAWN, MOST_CELLS_DRAWN
 # Indicators a column of texts is counted as, for that.
 CELLS_OF_A_TEXT = 10
 

@@ -1,0 +1,404 @@
+"""Rows that lie in chunks: arrays of Dask, of which no process ever holds all.
+
+- What learns online draws the rows it needs, by the seed alone: the same rows whatever the chunks,
+  and whatever runs the tasks (threads, processes, a cluster).
+- What reads answers chunk by chunk, when it is asked for: a lazy array in, a lazy array out.
+- What is a sum over rows is summed within chunks, and the sums are added in a tree of fixed shape.
+
+Tasks run wherever Dask runs them at the moment: on the scheduler of a ``distributed.Client``, or
+in threads. A task depends on nothing but its chunk and what it was given, so one that is lost with
+its worker is done again with the same result. Dask is imported only here, and only once there is
+an array of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealed.annealing.rows import MOST_CELLS_DRAWN, MOST_DRAWN
+from annealed.divergences import Array
+from annealed.threads import in_one_thread
+
+# How many sums are added in one task.
+ADDED_AT_ONCE = 8
+# Rows drawn of a class at least, as far as it has them: a rare one must be learnt too.
+LEAST_OF_A_CLASS = 1000
+# Samples that the last levels to a given K take of every cluster (`level_length.SAMPLES_TO_CLOSE`).
+ROWS_OF_A_CLUSTER = 1000
+
+
+def in_chunks(rows: Any) -> bool:
+    """Whether rows are a collection of Dask, which is not imported to find out."""
+    made_in = type(rows).__module__.partition(".")[0]
+    return made_in == "dask" and hasattr(rows, "__dask_graph__")
+
+
+def rows_to_draw(d: int, n_clusters: int | None) -> int:
+    """As many rows of d features as `fit` learns something new from.
+
+    Levels together present fewer samples than `MOST_DRAWN`, save those that close in on a given
+    number of clusters. There are fewer where they would not fit into memory.
+    """
+    most = max(MOST_DRAWN, ROWS_OF_A_CLUSTER * (n_clusters or 0))
+    return min(most, max(MOST_CELLS_DRAWN // d, ROWS_OF_A_CLUSTER))
+
+
+class Drawn(NamedTuple):
+    """Rows that were drawn, in the order in which they lie in the chunks.
+
+    labels, weights : of the rows, where there are any
+    total : of how many rows they were drawn; their own number if they are all
+    """
+
+    rows: NDArray[Any]
+    labels: NDArray[Any] | None
+    weights: Array | None
+    total: int
+
+
+class ChunkedRows:
+    """Rows of a two-dimensional array of Dask; every chunk has whole rows.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n_samples, n_features)
+    """
+
+    def __init__(self, array: Any) -> None:
+        if not hasattr(array, "map_blocks"):
+            raise TypeError(
+                f"a {type(array).__name__} of Dask has columns of any kind; give its numbers "
+                "(X.to_dask_array()), or have TabularModel learn from a part of it"
+            )
+        if array.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: rows and "
+                "features make two"
+            )
+        self.array = array if array.numblocks[1] == 1 else array.rechunk({1: -1})
+        self.d = int(array.shape[1])
+
+    @functools.cached_property
+    def blocks(self) -> list[Any]:
+        """The chunks, each a task."""
+        return list(self.array.to_delayed().ravel())
+
+    @functools.cached_property
+    def lengths(self) -> list[int]:
+        """Rows of every chunk; they are counted if Dask does not know them."""
+        known = self.array.chunks[0]
+        if any(math.isnan(rows) for rows in known):
+            import dask
+
+            known = dask.compute(*self._tasks(len, "count", self.blocks))
+        return [int(rows) for rows in known]
+
+    def _tasks(
+        self, function: Callable[..., Any], name: str, *arguments: Sequence[Any]
+    ) -> list[Any]:
+        """A task for every chunk, which names it for people."""
+        from dask import delayed
+        from dask.base import tokenize
+
+        token = tokenize(self.array.name, function, name, arguments)
+        call = delayed(function, pure=False, traverse=False)
+        return [
+            call(*each, dask_key_name=f"annealed-{name}-{token}-{k}")
+            for k, each in enumerate(zip(*arguments, strict=True))
+        ]
+
+    def beside(self, values: Any, words: str) -> list[Any]:
+        """What belongs to the rows (labels, weights), chunk by chunk; None for every chunk of None.
+
+        ValueError if there are more or fewer than rows, as far as it is known yet.
+        """
+        if values is None:
+            return [None] * self.array.numblocks[0]
+        values = values.to_dask_array() if hasattr(values, "to_dask_array") else values
+        if not in_chunks(values):
+            values = np.asarray(values)
+            self._check_length(len(values), words)
+            return np.split(values, np.cumsum(self.lengths)[:-1])
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 1:
+            raise ValueError(f"{words} should be a 1d array, got one of {values.ndim} dimensions")
+        unknown = any(math.isnan(n) for n in (*values.chunks[0], *self.array.chunks[0]))
+        if not unknown:
+            self._check_length(values.shape[0], words)
+            values = values.rechunk((self.array.chunks[0],))
+        elif values.numblocks[0] != self.array.numblocks[0]:
+            raise ValueError(
+                f"X has {self.array.numblocks[0]} chunks and {words} {values.numblocks[0]}, of "
+                "lengths that are not known; call compute_chunk_sizes() on both"
+            )
+        return list(values.to_delayed().ravel())
+
+    def _check_length(self, n: int, words: str) -> None:
+        if n != sum(self.lengths):
+            raise ValueError(f"X has {sum(self.lengths)} rows, but {words} has {n}")
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def in_turn(
+        self, labels: Any = None, weights: Any = None
+    ) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]]:
+        """Chunk after chunk, with its labels and weights; one at a time is computed."""
+        import dask
+
+        parts = (self.blocks, self.beside(labels, "y"), self.beside(weights, "sample_weight"))
+        for task in self._tasks(_together, "chunk", *parts):
+            (found,) = dask.compute(task)
+            if len(found[0]):
+                yield found
+
+    def draw(
+        self,
+        most: int,
+        new_rng: Callable[[], np.random.Generator],
+        labels: Any = None,
+        weights: Any = None,
+    ) -> Drawn:
+        """All rows, or ``most`` drawn at random without replacement; of a rare class more.
+
+        Those of a class of which more were drawn than its share count for less. ``new_rng`` is
+        called only if there is anything to draw.
+        """
+        import dask
+
+        parts = (self.blocks, self.beside(labels, "y"), self.beside(weights, "sample_weight"))
+        wanted: list[Any] = [EVERYTHING] * len(self.blocks)
+        factor: dict[Any, float] = {}
+        groups: NDArray[Any] = np.array([None])
+        counts = np.array(self.lengths)[:, None] if labels is None else None
+        if labels is not None:
+            groups, counts = _joined_counts(dask.compute(*self._tasks(_count, "classes", parts[1])))
+        assert counts is not None
+        total = int(counts.sum())
+        if total > most:
+            own = counts.sum(axis=0)
+            drawn = _shares_drawn(own, most)
+            wanted = _ranks(groups, counts, drawn, new_rng())
+            weight = (own / total) / (drawn / drawn.sum())
+            if len(groups) > 1 and (drawn > np.ceil(most * own / total)).any():
+                factor = dict(zip(groups.tolist(), weight.tolist(), strict=True))
+        tasks = self._tasks(_take, "draw", *parts, wanted)
+        found = dask.compute(*(task for task, some in zip(tasks, wanted, strict=True) if some))
+        rows, own_labels, own_weights = (
+            None if part[0] is None else np.concatenate(part) for part in zip(*found, strict=True)
+        )
+        assert rows is not None
+        if factor:
+            rare = np.array([factor[label] for label in np.asarray(own_labels).tolist()])
+            own_weights = rare if own_weights is None else rare * own_weights
+        return Drawn(rows, own_labels, own_weights, total)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def answers(self, model: Any, method: str) -> Any:
+        """What a method of a model says of every row, as an array of Dask: nothing is done yet."""
+        example = getattr(model, method)(_example(model, self.array.dtype))
+        more: dict[str, Any] = {"drop_axis": 1}
+        if example.ndim == 2:
+            more = {"chunks": (self.array.chunks[0], (example.shape[1],))}
+        return self.array.map_blocks(
+            _answer,
+            model=_one_task(model),
+            method=method,
+            like=example[:0],
+            token=f"annealed-{method.replace('_', '-')}",
+            dtype=example.dtype,
+            meta=example[:0],
+            **more,
+        )
+
+    def sums(
+        self,
+        function: Callable[..., tuple[Any, ...]],
+        given: Any,
+        name: str,
+        *beside: tuple[Any, str],
+    ) -> tuple[Any, ...]:
+        """Sums over all rows of what a function gives for the rows of a chunk: numbers or arrays.
+
+        Parameters
+        ----------
+        function : callable
+            Called with ``given``, the rows of a chunk, and what lies beside them.
+        given : object
+            The same for all chunks; every worker gets it once.
+        name : str
+            What tasks are called.
+        *beside : (array or None, word)
+            Labels, weights, and what messages call them.
+        """
+        import dask
+        from dask import delayed
+        from dask.base import tokenize
+
+        same = [_one_task(given)] * len(self.blocks)
+        parts = [self.beside(values, words) for values, words in beside]
+        functions = [function] * len(self.blocks)
+        level = self._tasks(_sums_of, name, functions, same, self.blocks, *parts)
+        token = tokenize([task.key for task in level])
+        height = 0
+        while len(level) > 1:
+            level = [
+                delayed(_added, pure=False)(
+                    level[k : k + ADDED_AT_ONCE],
+                    dask_key_name=f"annealed-{name}-sum-{token}-{height}-{k}",
+                )
+                for k in range(0, len(level), ADDED_AT_ONCE)
+            ]
+            height += 1
+        (found,) = dask.compute(level[0])
+        return tuple(found)
+
+
+# Stands for all rows of a chunk, or of a class in it.
+EVERYTHING = "everything"
+
+
+def by_chunk(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that says something of every row answer rows in chunks with a lazy array.
+
+    It answers with the model as it stands now, whatever that learns until the answer is computed.
+    """
+
+    @functools.wraps(read)
+    def reading(self: Any, X: Any) -> Any:
+        if not in_chunks(X):
+            return read(self, X)
+        model = self._for_reading(X, whole=read.__name__ == "score_samples")
+        return ChunkedRows(X).answers(model, read.__name__)
+
+    return reading
+
+
+def _one_task(value: Any) -> Any:
+    """What all tasks are given, as a task of its own: it is sent to a worker once."""
+    from dask import delayed
+    from dask.base import tokenize
+
+    return delayed(value, name=f"annealed-model-{tokenize(value)}", traverse=False)
+
+
+def _example(model: Any, dtype: Any) -> NDArray[Any]:
+    """A row that the model can read."""
+    numbers = dtype if np.dtype(dtype).kind == "f" else np.float64
+    return np.asarray(model.codevectors_[:1], dtype=numbers)
+
+
+# -- what is done with one chunk; functions of a module, which every process finds ---------------
+
+
+def _together(rows: Any, labels: Any, weights: Any) -> tuple[Any, Any, Any]:
+    rows = np.asarray(rows)
+    for part, words in ((labels, "y"), (weights, "sample_weight")):
+        if part is not None and len(part) != len(rows):
+            raise ValueError(f"a chunk of X has {len(rows)} rows, but that of {words} {len(part)}")
+    return (
+        rows,
+        None if labels is None else np.asarray(labels),
+        None if weights is None else np.asarray(weights),
+    )
+
+
+def _count(labels: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    labels = np.asarray(labels)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("Input y contains NaN.")
+    return np.unique(labels, return_counts=True)
+
+
+def _take(rows: Any, labels: Any, weights: Any, wanted: Any) -> tuple[Any, Any, Any]:
+    """The rows of a chunk that are wanted: by their place among those of their class."""
+    rows, labels, weights = _together(rows, labels, weights)
+    if isinstance(wanted, str):
+        return rows, labels, weights
+    places = [
+        ranks if labels is None else np.flatnonzero(labels == label)[ranks]
+        for label, ranks in wanted
+    ]
+    at = np.sort(np.concatenate(places))
+    return (
+        rows[at],
+        None if labels is None else labels[at],
+        None if weights is None else weights[at],
+    )
+
+
+def _answer(rows: Any, *, model: Any, method: str, like: NDArray[Any]) -> NDArray[Any]:
+    rows = np.asarray(rows)
+    if not len(rows):
+        return like
+    answer: NDArray[Any] = in_one_thread(getattr(model, method), rows)
+    return answer
+
+
+def _sums_of(
+    function: Callable[..., tuple[Any, ...]], given: Any, rows: Any, *beside: Any
+) -> tuple[Any, ...] | None:
+    rows = np.asarray(rows)
+    if not len(rows):
+        return None
+    for part in beside:
+        if part is not None and len(part) != len(rows):
+            raise ValueError(f"a chunk has {len(rows)} rows, but {len(part)} labels or weights")
+    return in_one_thread(function, given, rows, *beside)
+
+
+def _added(parts: Sequence[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
+    there = [part for part in parts if part is not None]
+    if not there:
+        return None
+    return tuple(functools.reduce(np.add, each) for each in zip(*there, strict=True))
+
+
+# -- which rows are drawn ------------------------------------------------------------------------
+
+
+def _joined_counts(
+    found: Sequence[tuple[NDArray[Any], NDArray[np.int64]]],
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """All classes, and how many rows of each every chunk has."""
+    classes = np.unique(np.concatenate([labels for labels, _ in found]))
+    counts = np.zeros((len(found), len(classes)), dtype=np.int64)
+    for chunk, (labels, rows) in zip(counts, found, strict=True):
+        chunk[np.searchsorted(classes, labels)] = rows
+    return classes, counts
+
+
+def _shares_drawn(own: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """How many rows to draw of every class."""
+    share = np.ceil(most * (own / own.sum())).astype(np.int64)
+    least = min(LEAST_OF_A_CLASS, most // len(own))
+    drawn: NDArray[np.int64] = np.minimum(own, np.maximum(share, least))
+    return drawn
+
+
+def _ranks(
+    groups: NDArray[Any],
+    counts: NDArray[np.int64],
+    drawn: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> list[list[tuple[Any, NDArray[np.int64]]]]:
+    """For every chunk the classes of which rows are wanted, and which: their places in the class.
+
+    Places are drawn among all rows of a class, before it is asked in which chunk they lie.
+    """
+    wanted: list[list[tuple[Any, NDArray[np.int64]]]] = [[] for _ in counts]
+    for label, own, n in zip(groups.tolist(), counts.T, drawn.tolist(), strict=True):
+        places = np.sort(rng.choice(int(own.sum()), n, replace=False))
+        ends = np.cumsum(own)
+        cuts = np.searchsorted(places, ends)
+        for k, (begin, end) in enumerate(zip([0, *cuts[:-1]], cuts, strict=True)):
+            if begin < end:
+                wanted[k].append((label, places[begin:end] - (ends[k] - own[k])))
+    return wanted
