@@ -3,10 +3,12 @@
 Run them with ``python -m benchmarks`` (all) or ``python -m benchmarks speed quality`` (some);
 ``--quick`` takes fewer seeds and shorter timings, to see that everything works. `quality` reads
 some of its data sets from the folder that the environment variable ``ANNEALED_DATA`` names, and
-takes ``--sets pima,wine`` (only these) and ``--folder DIR`` (also NPZ files with X and y there).
+takes ``--sets pima,wine`` (only these) and ``--folder DIR`` (also NPZ files with X and y there);
+`cluster` takes ``--gigabytes 5``.
 
 Importing this package binds the process, and every process it starts, to one core and one thread.
-That has to happen before NumPy is imported, hence here. `threads` lets itself loose again.
+That has to happen before NumPy is imported, hence here. `threads` and `cluster` let themselves loose
+again.
 """
 
 from __future__ import annotations

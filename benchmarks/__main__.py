@@ -19,6 +19,7 @@ NAMES = (
     "drift",
     "streams",
     "threads",
+    "cluster",
 )
 
 
@@ -33,6 +34,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="quality: also the NPZ files (X, y) in here"
     )
+    parser.add_argument(
+        "--gigabytes", type=float, metavar="N", help="cluster: rows to generate (default: 20)"
+    )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
@@ -43,8 +47,13 @@ def main(arguments: list[str] | None = None) -> None:
         if "quality" not in names:
             parser.error("--sets and --folder are options of quality, which is not to be run")
         of_quality = {"sets": _chosen(parser, options.sets), "folder": options.folder}
+    of_cluster = {}
+    if options.gigabytes is not None:
+        if "cluster" not in names:
+            parser.error("--gigabytes is an option of cluster, which is not to be run")
+        of_cluster = {"gigabytes": options.gigabytes}
     for name in names:
-        extra = of_quality if name == "quality" else {}
+        extra = {"quality": of_quality, "cluster": of_cluster}.get(name, {})
         import_module(f"benchmarks.{name}").main(quick=options.quick, **extra)
         print(flush=True)
 

@@ -28,6 +28,7 @@ PACKAGES = (
     "online-deterministic-annealing",
     "numba",
     "genieclust",
+    "dask",
 )
 NOT_INSTALLED = "not installed"
 
