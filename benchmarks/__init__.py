@@ -7,8 +7,8 @@ takes ``--sets pima,wine`` (only these) and ``--folder DIR`` (also NPZ files wit
 `cluster` takes ``--gigabytes 5``.
 
 Importing this package binds the process, and every process it starts, to one core and one thread.
-That has to happen before NumPy is imported, hence here. `threads` and `cluster` let themselves loose
-again.
+That has to happen before NumPy is imported, hence here. `threads` and `cluster` let themselves
+loose again.
 """
 
 from __future__ import annotations
