@@ -25,7 +25,7 @@ struct LevelSettings {
     double a = 1, b = 0.9;       // alpha_n = 1/(a + b n)
     double alpha_min = 0;
     std::int64_t first_axis = 0;   // samples after which the split axes start to turn
-    std::int64_t second_axis = 0;  // samples after which they have turned and are measured
+    std::int64_t second_axis = 0;  // samples after which they have turned and are measured, and sums begin
     std::int64_t at_least = 0;     // samples before the level may end
     std::int64_t at_most = 0;      // samples after which it ends regardless
     int patience = 5;              // consecutive small steps that end it

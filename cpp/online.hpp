@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "level.hpp"
+#include "products.hpp"
 
 namespace annealed {
 
@@ -62,7 +63,8 @@ public:
           u(axis.size(), 0.0), low_(low ? Doubles(low, low + d_) : Doubles()),
           high_(high ? Doubles(high, high + d_) : Doubles()),
           matrix_(matrix ? Doubles(matrix, matrix + static_cast<std::size_t>(d_) * d_) : Doubles()),
-          reader_(d_, matrix ? matrix_.data() : nullptr), divergence_(r.size()), e_(r.size()) {
+          reader_(d_, matrix ? matrix_.data() : nullptr), divergence_(r.size()), e_(r.size()),
+          stride_(over_all_sets(r.size())), z_stride_(over_all_sets(static_cast<std::size_t>(d_))) {
         std::copy(rho, rho + K, r.begin());
         sums.clear(r.size());
         sums.turned = axis;
@@ -92,7 +94,7 @@ public:
         n += w;
         const double nearest = measure(row);
         const double total = weigh(nearest);
-        if (count > settings.first_axis) observe(row.x, total, w, role, count, nullptr);
+        if (observes(count)) observe(row.x, total, w, role, count, nullptr);
         const double largest_step = move(row, alpha, total);
         streak = largest_step < settings.small_step ? streak + 1 : 0;
         done = converged() || count >= settings.at_most;
@@ -142,24 +144,21 @@ public:
         const int rows = static_cast<int>(pending_weights.size());
         if (rows == 0) return;
         const std::size_t padded = r.size();
-        Doubles between(static_cast<std::size_t>(rows) * rows);
-        for (int m = 0; m < rows; ++m)
-            for (int k = 0; k < m; ++k)
-                between[static_cast<std::size_t>(m) * rows + k] =
-                    row_distance(&pending[static_cast<std::size_t>(m) * d],
-                                 &pending[static_cast<std::size_t>(k) * d]);
-        ahead_.resize(static_cast<std::size_t>(block) * padded);
-        share_.assign(static_cast<std::size_t>(block) * padded, 0.0);
+        ahead_.resize(block * stride_);
+        share_.assign(block * stride_, 0.0);
         kept_.assign(padded, 1.0);
-        watched_.resize(static_cast<std::size_t>(block) * padded);
+        watched_.resize(block * stride_);
         int looked = 0;
-        Row row[longest_block];
+        const double* x[longest_block];
         double* distances_of[longest_block];
         for (int k = 0; k < rows; ++k) {
-            row[k] = {&pending[static_cast<std::size_t>(k) * d], nullptr, nullptr};
-            distances_of[k] = &ahead_[static_cast<std::size_t>(k) * padded];
+            x[k] = &pending[static_cast<std::size_t>(k) * d];
+            distances_of[k] = &ahead_[k * stride_];
         }
-        tiles.divergences(row, rows, nullptr, distances_of);
+        Doubles between(static_cast<std::size_t>(rows) * rows);
+        centre_rows(x, rows);
+        distances_between(x, rows, d, between.data());
+        measure_block(x, rows, distances_of);
         for (int k = 0; k < rows; ++k) {
             const double* distances = distances_of[k];
             std::copy(distances, distances + padded, divergence_.begin());
@@ -175,10 +174,10 @@ public:
                 steer(here);
             }
             doing_[k] = 0;
-            if (here > settings.first_axis)
+            if (observes(here))
                 doing_[k] = observe(nullptr, total, pending_weights[k],
                                     static_cast<int>(pending_roles[k]), here,
-                                    &watched_[static_cast<std::size_t>(k) * padded]);
+                                    &watched_[k * stride_]);
             g *= 1 - alpha;
             const Vec rate = Vec::all(alpha / g / total);
             Vec largest_step = Vec::all(0.0);
@@ -188,7 +187,7 @@ public:
             fold();
         }
         look_along_block(looked, rows);
-        for (int t = 0; t < tiles.count; ++t) write_block(t, rows);
+        by_tiles([&](int t, auto wide) { this->template write_block<wide>(t, rows); });
         pending.clear();
         pending_weights.clear();
         pending_roles.clear();
@@ -198,8 +197,11 @@ private:
     Doubles low_, high_, matrix_;
     RowReader<Divergence> reader_;
     Doubles divergence_, e_;
+    const std::size_t stride_, z_stride_;  // from row to row of what is kept for a block
     Doubles ahead_, share_, kept_;  // [rows][K] distances, shares of each row; [K] of mu itself
     Doubles watched_;               // [rows][K] w p of rows that are still to look along the axes
+    Doubles along_, of_mu_;         // [rows][K] <u, z>, [K] <u, m>
+    Doubles centre_, z_, length_;   // [d] mean of the rows; [rows][d] rows less it, their |z|^2
     int doing_[longest_block] = {};
 
     bool converged() const { return count >= settings.at_least && streak >= settings.patience; }
@@ -217,6 +219,11 @@ private:
         if (here == settings.first_axis + 1) aim();
         if (here > settings.first_axis + 1 || here == settings.second_axis + 1) turn();
         if (here == settings.second_axis + 1) sums.clear(r.size());
+    }
+
+    // A level whose axes nothing depends on never looks along them; it only counts.
+    bool observes(std::int64_t here) const {
+        return here > std::min(settings.first_axis, settings.second_axis);
     }
 
     double measure(const Row& row) {
@@ -292,16 +299,67 @@ private:
         g = 1;
     }
 
-    double row_distance(const double* x, const double* y) const {
-        Vec partial = Vec::all(0.0);
-        int j = 0;
-        for (; j + W <= d; j += W) {
-            const Vec difference = Vec::load(x + j) - Vec::load(y + j);
-            partial = fmadd(difference, difference, partial);
+    // The rows of a block around their mean, where products lose nothing.
+    void centre_rows(const double* const* x, int rows) {
+        centre_.assign(z_stride_, 0.0);
+        for (int k = 0; k < rows; ++k)
+            for (int j = 0; j < d; ++j) centre_[j] += x[k][j] / rows;
+        z_.assign(rows * z_stride_, 0.0);
+        length_.resize(rows);
+        for (int k = 0; k < rows; ++k) {
+            double* z = &z_[k * z_stride_];
+            for (int j = 0; j < d; ++j) z[j] = x[k][j] - centre_[j];
+            Vec square = Vec::all(0.0);
+            for (int j = 0; j < d; j += W) square = fmadd(Vec::load(z + j), Vec::load(z + j), square);
+            length_[k] = sum(square);
         }
-        double rest = 0;
-        for (; j < d; ++j) rest += (x[j] - y[j]) * (x[j] - y[j]);
-        return sum(partial) + rest;
+    }
+
+    // |x - mu_i|^2 = |z|^2 - 2 <z, m_i> + |m_i|^2 with m_i = mu_i - centre, for all rows of a block. Where
+    // rounding could be seen in exp(-d/T), by differences.
+    void measure_block(const double* const* x, int rows, double* const* distances_of) {
+        const double* z[longest_block];
+        double* out[longest_block];
+        Vec furthest = Vec::all(0.0);
+        for (int t = 0; t < tiles.count; t += tiles_together) {
+            const int wide = std::min(tiles_together, tiles.count - t);
+            Vec square[tiles_together];
+            for (Vec& each : square) each = Vec::all(0.0);
+            for (int k = 0; k < rows; ++k) {
+                z[k] = &z_[k * z_stride_];
+                out[k] = distances_of[k] + t * W;
+                for (int i = 0; i < wide; ++i) Vec::all(0.0).store(out[k] + i * W);
+            }
+            constexpr std::size_t stride = static_cast<std::size_t>(features_together) * W;
+            alignas(64) double m[tiles_together * stride];
+            for (int from = 0; from < d; from += features_together) {
+                const int to = std::min(from + features_together, d);
+                for (int i = 0; i < wide; ++i)
+                    for (int j = from; j < to; ++j) {
+                        const std::size_t here = tiles.offset(t + i) + static_cast<std::size_t>(j) * W;
+                        const Vec value = Vec::load(&tiles.mu[here]) - Vec::all(centre_[j]);
+                        value.store(m + i * stride + (j - from) * W);
+                        square[i] = fmadd(value, value, square[i]);
+                    }
+                with_tiles(wide, [&](auto T) { add_products<T>(z, rows, from, to, m, stride, out); });
+            }
+            for (int i = 0; i < wide; ++i) {
+                furthest = max(furthest, square[i]);
+                for (int k = 0; k < rows; ++k) {
+                    double* at = out[k] + i * W;
+                    const Vec value = fmadd(Vec::all(-2.0), Vec::load(at),
+                                            square[i] + Vec::all(length_[k]));
+                    max(value, Vec::all(0.0)).store(at);
+                }
+            }
+        }
+        const double size = std::sqrt(largest(furthest)) +
+                            std::sqrt(*std::max_element(length_.begin(), length_.end()));
+        const double doubt = (8.0 * d + 64) * std::numeric_limits<double>::epsilon() * size * size;
+        if (doubt <= 1e-6 * settings.T) return;
+        Row row[longest_block];
+        for (int k = 0; k < rows; ++k) row[k] = {x[k], nullptr, nullptr};
+        tiles.divergences(row, rows, nullptr, distances_of);
     }
 
     // Sample k moves the codevectors of a tile, from i on: their weights, and what that means for the later rows.
@@ -309,63 +367,66 @@ private:
                     Vec& largest_step) {
         const Vec q = Vec::load(&e_[i]) * rate, one = Vec::all(1.0);
         if (!any_above(q, 0x1p-60)) return;
-        const std::size_t padded = r.size();
         const Vec grown = one + q, c = q / grown, rest = one - c;
         (Vec::load(&r[i]) * grown).store(&r[i]);
         const Vec here = Vec::load(&divergence_[i]);
         largest_step = max(largest_step, c * c * here);
         const Vec correction = c * rest * here;
         for (int m = k + 1; m < rows; ++m) {
-            double* later = &ahead_[static_cast<std::size_t>(m) * padded + i];
+            double* later = &ahead_[m * stride_ + i];
             const Vec apart = Vec::all(between[static_cast<std::size_t>(m) * rows + k]);
             const Vec value = fmadd(rest, Vec::load(later), c * apart) - correction;
             max(value, Vec::all(0.0)).store(later);
         }
         for (int m = 0; m < k; ++m) {
-            double* share = &share_[static_cast<std::size_t>(m) * padded + i];
+            double* share = &share_[m * stride_ + i];
             (Vec::load(share) * rest).store(share);
         }
-        c.store(&share_[static_cast<std::size_t>(k) * padded + i]);
+        c.store(&share_[k * stride_ + i]);
         (Vec::load(&kept_[i]) * rest).store(&kept_[i]);
     }
 
-    // mu = kept mu + sum_k share_k x_k, for the rows that moved anything in the tile.
+    // Calls with the first of every few tiles and, as a constant, how many.
+    template <class Function>
+    void by_tiles(Function function) {
+        for (int t = 0; t < tiles.count; t += tiles_together)
+            with_tiles(std::min(tiles_together, tiles.count - t),
+                       [&](auto wide) { function(t, wide); });
+    }
+
+    // mu = kept mu + sum_k share_k x_k with x = z + centre, for the rows that moved anything in T tiles.
+    template <int T>
     void write_block(int t, int rows) {
-        const std::size_t padded = r.size();
-        Vec share[longest_block];
-        const double* x[longest_block];
+        Vec share[(longest_block + 1) * T], kept[T];
+        const double* z[longest_block + 1];
         int used = 0;
         for (int k = 0; k < rows; ++k) {
-            const Vec value = Vec::load(&share_[static_cast<std::size_t>(k) * padded + t * W]);
-            if (!any_above(value, 0x1p-60)) continue;
-            share[used] = value;
-            x[used++] = &pending[static_cast<std::size_t>(k) * d];
+            bool moved = false;
+            for (int i = 0; i < T; ++i) {
+                share[used * T + i] = Vec::load(&share_[k * stride_ + (t + i) * W]);
+                moved = moved || any_above(share[used * T + i], 0x1p-60);
+            }
+            if (moved) z[used++] = &z_[k * z_stride_];
         }
         if (used == 0) return;
-        const Vec kept = Vec::load(&kept_[t * W]);
+        for (int i = 0; i < T; ++i) {
+            kept[i] = Vec::load(&kept_[(t + i) * W]);
+            share[used * T + i] = Vec::all(1.0) - kept[i];
+        }
+        z[used++] = centre_.data();
         double* mu = &tiles.mu[tiles.offset(t)];
-        int j = 0;
-        for (; j + 4 <= d; j += 4) {
-            Vec moved[4];
-            for (int m = 0; m < 4; ++m) moved[m] = kept * Vec::load(mu + (j + m) * W);
-            for (int k = 0; k < used; ++k)
-                for (int m = 0; m < 4; ++m)
-                    moved[m] = fmadd(share[k], Vec::all(x[k][j + m]), moved[m]);
-            for (int m = 0; m < 4; ++m) moved[m].store(mu + (j + m) * W);
-        }
-        for (; j < d; ++j) {
-            Vec moved = kept * Vec::load(mu + j * W);
-            for (int k = 0; k < used; ++k) moved = fmadd(share[k], Vec::all(x[k][j]), moved);
-            moved.store(mu + j * W);
-        }
+        const std::size_t apart = tiles.offset(1);
+        combine<T>(mu, apart, d, [&](int i, int j) { return kept[i] * Vec::load(mu + i * apart + j * W); },
+                   share, z, used);
     }
 
     // Before the move: associations and divergences of a sample that has not been learnt yet.
     // In a block the look along the axes is put off: w p is left in `later`, and what is to be done.
     int observe(const double* x, double total, double w, int role, std::int64_t here,
                 double* later) {
-        const bool counting = here > settings.second_axis;
-        const int doing = (role & turns_axes) | (counting ? role & measures_axes : 0);
+        const bool counting = here > settings.second_axis, looking = here > settings.first_axis;
+        const int doing =
+            looking ? (role & turns_axes) | (counting ? role & measures_axes : 0) : 0;
         if (!counting && !doing) return 0;
         const Vec inverse = Vec::all(1 / total), weight = Vec::all(w);
         const Vec tiny = Vec::all(1e-300), least = Vec::all(least_association);
@@ -383,7 +444,7 @@ private:
                 add(sums.mass, k, wp);
                 add(sums.spread, k, spread * weight);
             }
-            if (doing && !later) look_along<1>(t, &x, &wp, &doing);
+            if (doing && !later) look_along(t, x, wp, doing);
         }
         if (counting) {
             sums.weight += w;
@@ -393,76 +454,127 @@ private:
         return doing;
     }
 
-    // Project x - mu on the axes of a tile, for some rows at once; turn the axes by it or measure the
-    // variance along them.
-    template <int rows>
-    void look_along(int t, const double* const* x, const Vec* wp, const int* doing) {
+    // Project x - mu on the axes of a tile; turn the axes by it or measure the variance along them.
+    void look_along(int t, const double* x, Vec wp, int doing) {
         const double* mu = &tiles.mu[tiles.offset(t)];
         const double* dual = &u[tiles.offset(t)];
-        Vec even[rows], odd[rows], py[rows];
-        for (int m = 0; m < rows; ++m) even[m] = odd[m] = Vec::all(0.0);
-        const auto along = [&](int j, Vec* so_far) {
-            const Vec here = Vec::load(mu + j * W), axis_here = Vec::load(dual + j * W);
-            for (int m = 0; m < rows; ++m)
-                so_far[m] = fmadd(axis_here, Vec::all(x[m][j]) - here, so_far[m]);
+        Vec even = Vec::all(0.0), odd = even;
+        const auto along = [&](int j, Vec so_far) {
+            return fmadd(Vec::load(dual + j * W), Vec::all(x[j]) - Vec::load(mu + j * W), so_far);
         };
         int i = 0;
         for (; i + 2 <= d; i += 2) {
-            along(i, even);
-            along(i + 1, odd);
+            even = along(i, even);
+            odd = along(i + 1, odd);
         }
-        if (i < d) along(i, even);
-        bool all_turn = true;
-        for (int m = 0; m < rows; ++m) {
-            const Vec y = even[m] + odd[m], y2 = y * y;
-            py[m] = wp[m] * y;
-            all_turn = all_turn && (doing[m] & turns_axes);
-            if (!(doing[m] & measures_axes)) continue;
-            const int k = t * W;
-            add(sums.p, k, wp[m]);
-            add(sums.p2, k, wp[m] * wp[m]);
-            add(sums.y, k, py[m]);
-            add(sums.y2, k, py[m] * y);
-            add(sums.y4, k, py[m] * y * y2);
-        }
-        if (all_turn) {
-            turn_by<rows>(t, x, py);
-            return;
-        }
-        for (int m = 0; m < rows; ++m)
-            if (doing[m] & turns_axes) turn_by<1>(t, x + m, py + m);
-    }
-    template <int rows>
-    void turn_by(int t, const double* const* x, const Vec* py) {
-        const double* mu = &tiles.mu[tiles.offset(t)];
+        if (i < d) even = along(i, even);
+        const Vec y = even + odd, py = wp * y;
+        if (doing & measures_axes) measure_along(t, wp, y);
+        if (!(doing & turns_axes)) return;
         double* turned = &sums.turned[tiles.offset(t)];
-        for (int j = 0; j < d; ++j) {
-            const Vec here = Vec::load(mu + j * W);
-            Vec sum = Vec::load(turned + j * W);
-            for (int m = 0; m < rows; ++m) sum = fmadd(py[m], Vec::all(x[m][j]) - here, sum);
-            sum.store(turned + j * W);
-        }
+        for (int j = 0; j < d; ++j)
+            fmadd(py, Vec::all(x[j]) - Vec::load(mu + j * W), Vec::load(turned + j * W))
+                .store(turned + j * W);
+    }
+    void measure_along(int t, Vec wp, Vec y) {
+        const int k = t * W;
+        const Vec py = wp * y;
+        add(sums.p, k, wp);
+        add(sums.p2, k, wp * wp);
+        add(sums.y, k, py);
+        add(sums.y2, k, py * y);
+        add(sums.y4, k, py * y * (y * y));
     }
 
-    // The same for rows from..to of a block, from where the codevectors stood when it began.
-    void look_along_block(int from, int to) {
-        for (int t = 0; t < tiles.count; ++t) {
-            const double* x[longest_block];
-            Vec wp[longest_block];
-            int doing[longest_block];
-            int used = 0;
-            for (int k = from; k < to; ++k) {
-                if (!doing_[k]) continue;
-                wp[used] = Vec::load(&watched_[static_cast<std::size_t>(k) * r.size() + t * W]);
-                if (!any_above(wp[used], 0.0)) continue;
-                x[used] = &pending[static_cast<std::size_t>(k) * d];
-                doing[used++] = doing_[k];
+    // The same for rows first..last of a block, from where the codevectors stood when it began, by products:
+    // y = <u, z> - <u, m> and sum p y (x - mu) = sum p y z - m sum p y round no worse than rows do.
+    void look_along_block(int first, int last) {
+        int rows[longest_block];
+        int n = 0, turning = 0;
+        for (int k = first; k < last; ++k)  // those that turn come first
+            if (doing_[k] & turns_axes) rows[n++] = k;
+        turning = n;
+        for (int k = first; k < last; ++k)
+            if (doing_[k] && !(doing_[k] & turns_axes)) rows[n++] = k;
+        if (n == 0) return;
+        along_.resize(block * stride_);
+        of_mu_.assign(r.size(), 0.0);
+        for (int m = 0; m < n; ++m) std::fill_n(&along_[rows[m] * stride_], r.size(), 0.0);
+        by_tiles([&](int t, auto wide) { this->template project_block<wide>(t, rows, n); });
+        for (int m = 0; m < n; ++m) {
+            const int k = rows[m];
+            for (int t = 0; t < tiles.count; ++t) {
+                double* wp = &watched_[k * stride_ + t * W];
+                const Vec value = Vec::load(wp);
+                if (!any_above(value, 0.0)) continue;
+                const Vec y = Vec::load(&along_[k * stride_ + t * W]) - Vec::load(&of_mu_[t * W]);
+                if (doing_[k] & measures_axes) measure_along(t, value, y);
+                (value * y).store(wp);  // from here on it is w p y
             }
-            int m = 0;
-            for (; m + 4 <= used; m += 4) look_along<4>(t, x + m, wp + m, doing + m);
-            for (; m < used; ++m) look_along<1>(t, x + m, wp + m, doing + m);
         }
+        if (turning > 0)
+            by_tiles([&](int t, auto wide) { this->template turn_block<wide>(t, rows, turning); });
     }
+    // <u, z> and <u, m> of T tiles, for the rows that count there.
+    template <int T>
+    void project_block(int t, const int* rows, int n) {
+        const double* z[longest_block];
+        double* out[longest_block];
+        int used = 0;
+        for (int m = 0; m < n; ++m) {
+            bool counts = false;
+            for (int i = 0; i < T; ++i)
+                counts = counts || any_above(Vec::load(&watched_[rows[m] * stride_ + (t + i) * W]), 0.0);
+            if (!counts) continue;
+            z[used] = &z_[rows[m] * z_stride_];
+            out[used++] = &along_[rows[m] * stride_ + t * W];
+        }
+        if (used == 0) return;
+        const double* mu = &tiles.mu[tiles.offset(t)];
+        const double* dual = &u[tiles.offset(t)];
+        const std::size_t apart = tiles.offset(1);
+        Vec of_mu[T];
+        for (Vec& each : of_mu) each = Vec::all(0.0);
+        for (int from = 0; from < d; from += features_together) {
+            const int to = std::min(from + features_together, d);
+            for (int j = from; j < to; ++j)
+                for (int i = 0; i < T; ++i) {
+                    const std::size_t here = i * apart + j * W;
+                    of_mu[i] = fmadd(Vec::load(dual + here),
+                                     Vec::load(mu + here) - Vec::all(centre_[j]), of_mu[i]);
+                }
+            add_products<T>(z, used, from, to, dual + from * W, apart, out);
+        }
+        for (int i = 0; i < T; ++i) of_mu[i].store(&of_mu_[(t + i) * W]);
+    }
+    // What turns the axes of T tiles.
+    template <int T>
+    void turn_block(int t, const int* rows, int n) {
+        const double* z[longest_block];
+        Vec py[longest_block * T], total[T];
+        for (Vec& each : total) each = Vec::all(0.0);
+        int used = 0;
+        for (int m = 0; m < n; ++m) {
+            bool counts = false;
+            for (int i = 0; i < T; ++i) {
+                py[used * T + i] = Vec::load(&watched_[rows[m] * stride_ + (t + i) * W]);
+                counts = counts || any_nonzero(py[used * T + i]);
+            }
+            if (!counts) continue;
+            for (int i = 0; i < T; ++i) total[i] = total[i] + py[used * T + i];
+            z[used++] = &z_[rows[m] * z_stride_];
+        }
+        if (used == 0) return;
+        const double* mu = &tiles.mu[tiles.offset(t)];
+        double* turned = &sums.turned[tiles.offset(t)];
+        const std::size_t apart = tiles.offset(1);
+        const auto before = [&](int i, int j) {
+            const std::size_t here = i * apart + j * W;
+            return Vec::load(turned + here) - total[i] * (Vec::load(mu + here) - Vec::all(centre_[j]));
+        };
+        combine<T>(turned, apart, d, before, py, z, used);
+    }
+    static bool any_nonzero(Vec value) { return any_above(value * value, 0.0); }
     static void add(Doubles& into, int k, Vec value) { (Vec::load(&into[k]) + value).store(&into[k]); }
 
     // u = H(mu) a / sqrt(<a, H(mu) a>): <u, x - mu> then has variance lambda along an eigenvector

@@ -28,6 +28,13 @@ struct CacheAligned {
 };
 using Doubles = std::vector<double, CacheAligned<double>>;
 
+// From row to row of an array that is read column by column: an odd number of cache lines, so that
+// rows do not fall on the same few sets of the first-level cache.
+inline std::size_t over_all_sets(std::size_t n) {
+    constexpr std::size_t line = 64 / sizeof(double);
+    return ((n + line - 1) / line | 1) * line;
+}
+
 inline int tiles_for(int K) { return (K + W - 1) / W; }
 
 // rows [K][d] -> tiles

@@ -167,10 +167,15 @@ def test_builds_for_different_instructions_agree():
             np.testing.assert_allclose(state["mu"], states[0]["mu"], rtol=1e-9)
 
 
-def test_the_look_ahead_kernel_follows_the_printed_rule():
+# Distances are measured by products around the mean of a block, unless a row far away makes them
+# too coarse.
+@pytest.mark.parametrize(("offset", "outlier"), [(0.0, 1.0), (1e3, 1.0), (1e6, 1.0), (0.0, 1e7)])
+def test_the_look_ahead_kernel_follows_the_printed_rule(offset, outlier):
     rng = np.random.default_rng(0)
     K, d, never = 40, 70, int(np.iinfo(np.int64).max)
-    X = rng.normal(size=(1003, d)) + 1e3
+    X = rng.normal(size=(1003, d))
+    X[500] *= outlier
+    X += offset
     w = rng.choice([0.5, 1.0, 2.0], size=len(X))
     settings_ = level_settings(
         40.0, K, small_step=0.1, first_axis=never, second_axis=never, at_least=never, at_most=never
@@ -184,9 +189,32 @@ def test_the_look_ahead_kernel_follows_the_printed_rule():
         )
         kernel.learn([run], X, None, None, w, 0, len(X))
         states.append(kernel.read(run))
-    np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=0, atol=1e-7)
+    atol = max(1e-7, 1e-11 * max(offset, outlier))
+    np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=0, atol=atol)
     np.testing.assert_allclose(states[0]["r"] * states[0]["g"], states[1]["r"], atol=1e-10)
     assert states[0]["streak"] == states[1]["streak"]
+
+
+@pytest.mark.parametrize(("K", "d"), [(3, 2), (40, 70)])
+def test_a_level_that_looks_along_no_axes_counts_all_the_same(K, d):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(960, d))
+    axis = rng.normal(size=(K, d))
+    states = []
+    for first in (400, int(np.iinfo(np.int64).max)):
+        for made in KERNELS:
+            kernel = made(get_divergence("squared_euclidean"))
+            settings_ = level_settings(0.5 * d, 100.0, first_axis=first, second_axis=800)
+            free = np.full(d, -np.inf), np.full(d, np.inf)
+            run = kernel.begin_level(X[:K], np.full(K, 1 / K), axis, np.ones(K), settings_, *free)
+            kernel.learn([run], X, None, None, None, 0, len(X))
+            states.append(kernel.read(run))
+    for state in states[1:]:
+        for name in ("mu", "mass", "spread", "weight", "distortion", "entropy"):
+            np.testing.assert_allclose(state[name], states[0][name], rtol=1e-9, err_msg=name)
+    for state in states[2:]:
+        np.testing.assert_allclose(state["turned"], axis)
+        assert not state["p"].any()
 
 
 def test_blocks_look_along_the_axes_as_single_samples_do():

@@ -300,7 +300,8 @@ class ClassAnnealer(RunOwner):
             "a": schedule.alpha[0],
             "b": schedule.alpha[1],
             "alpha_min": schedule.alpha_min,
-            "first_axis": NEVER if self.tracking else at_least // 4,
+            # Nothing splits any more once K is reached and only temperature falls.
+            "first_axis": NEVER if self.tracking or self.fixed == CLOSING else at_least // 4,
             "second_axis": NEVER if self.tracking else at_least // 2,
             "at_least": NEVER if self.tracking else at_least,
             "at_most": tracked if self.tracking else max(50 * at_least, 1000),

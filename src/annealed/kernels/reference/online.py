@@ -74,7 +74,7 @@ class Level:
             exponent = np.log(self.rho) - d / T
         p = np.exp(exponent - exponent.max())
         p /= p.sum()
-        if self.count >= settings["first_axis"]:
+        if self.count >= min(settings["first_axis"], settings["second_axis"]):
             self._observe(x, p, d, w, role)
 
         self.rho += alpha * (p - self.rho)
@@ -92,6 +92,8 @@ class Level:
 
     def _observe(self, x: Array, p: Array, d: Array, w: float, role: int) -> None:
         p = np.where(p > LEAST_ASSOCIATION, p, 0.0)
+        if self.count < self.settings["first_axis"]:
+            role = 0
         difference = x - self.mu
         y = (self.u * difference).sum(axis=1)
         if role & TURNS:
