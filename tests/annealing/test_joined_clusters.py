@@ -166,6 +166,8 @@ def test_any_number_of_clusters_without_refitting(moons):
     assert model.at(n_clusters=1).n_clusters_ == 1
     with pytest.raises(ValueError, match="n_clusters"):
         model.at(n_clusters=0)
+    with pytest.raises(ValueError, match="no model with 5000 clusters"):
+        model.at(n_clusters=5000)
     with pytest.raises(ValueError, match="one of"):
         model.at(n_clusters=2, n_codevectors=3)
 

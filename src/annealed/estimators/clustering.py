@@ -596,6 +596,12 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         check_parameters(
             type(self).__name__, {"n_clusters": n_clusters}, {"n_clusters": [whole(1)]}
         )
+        most = max(level.n_codevectors for level in self.path_)
+        if n_clusters > most:
+            raise ValueError(
+                f"no model with {n_clusters} clusters on this path: a cluster needs a codevector, "
+                f"and it has {most}"
+            )
         return self._fixed_at(self._learner.with_n_clusters(int(n_clusters)))
 
     def _warn_of_too_few(self) -> None:
