@@ -145,6 +145,11 @@ def test_tasks_have_names_that_people_can_read():
 # -- many rows -----------------------------------------------------------------------------------
 
 
+def drawn_of(rows, labels=None):
+    rng = np.random.default_rng(7)
+    return rows.draw(600, lambda: rng, rows.beside(labels, "y"), rows.nothing())
+
+
 @examples(6)
 @given(
     chunks=st.lists(st.integers(1, 700), min_size=1, max_size=6),
@@ -156,19 +161,18 @@ def test_the_rows_drawn_do_not_depend_on_chunks_or_who_runs_them(chunks, schedul
     labels = da.from_array(Y, chunks=500)
     chunked = chunked_rows.ChunkedRows(rows)
     with dask.config.set(scheduler=scheduler):
-        some = chunked.draw(600, lambda: np.random.default_rng(7))
-        of_classes = chunked.draw(600, lambda: np.random.default_rng(7), labels)
+        some, of_classes = drawn_of(chunked), drawn_of(chunked, labels)
     once = chunked_rows.ChunkedRows(da.from_array(X, chunks=1500))
-    np.testing.assert_array_equal(some.rows, once.draw(600, lambda: np.random.default_rng(7)).rows)
+    np.testing.assert_array_equal(some.rows, drawn_of(once).rows)
     assert len(np.unique(some.rows, axis=0)) == 600 and some.total == 1500
-    again = once.draw(600, lambda: np.random.default_rng(7), Y)
+    again = drawn_of(once, Y)
     np.testing.assert_array_equal(of_classes.rows, again.rows)
     np.testing.assert_array_equal(of_classes.labels, again.labels)
 
 
 def test_rows_are_drawn_uniformly_and_count_as_all(few_drawn):
     many = da.from_array(np.arange(20_000.0)[:, None], chunks=3000)
-    drawn = chunked_rows.ChunkedRows(many).draw(600, lambda: np.random.default_rng(0))
+    drawn = drawn_of(chunked_rows.ChunkedRows(many))
     # The mean of 600 of 20,000 has a standard error of 232.
     assert abs(drawn.rows.mean() - 10_000) < 4 * 232
     wide = da.from_array(rows_of(20_000, seed=1)[0], chunks=3000)
@@ -235,7 +239,7 @@ def test_what_does_not_fit_is_said():
     with pytest.raises(ValueError, match="NaN"):
         model.predict(CHUNKED * np.nan).compute()
     frame = pytest.importorskip("dask.dataframe", exc_type=ImportError)
-    with pytest.raises(TypeError, match=r"X\.to_dask_array"):
+    with pytest.raises(TypeError, match=r"X is a DataFrame of Dask, not an array"):
         ODAClustering().fit(frame.from_dask_array(CHUNKED, columns=["a", "b"]))
 
 

@@ -36,7 +36,7 @@ ROWS_OF_A_CLUSTER = 1000
 def in_chunks(rows: Any) -> bool:
     """Whether rows are a collection of Dask, which is not imported to find out."""
     made_in = type(rows).__module__.partition(".")[0]
-    return made_in == "dask" and hasattr(rows, "__dask_graph__")
+    return made_in in ("dask", "dask_expr") and hasattr(rows, "__dask_graph__")
 
 
 def rows_to_draw(d: int, n_clusters: int | None) -> int:
@@ -56,13 +56,140 @@ class Drawn(NamedTuple):
     total : of how many rows they were drawn; their own number if they are all
     """
 
-    rows: NDArray[Any]
+    rows: Any
     labels: NDArray[Any] | None
     weights: Array | None
     total: int
 
 
-class ChunkedRows:
+class Chunks:
+    """Rows that lie in chunks, whatever these are: arrays, or frames of pandas.
+
+    Parameters
+    ----------
+    blocks : list of dask.delayed.Delayed
+        The chunks, each a task.
+    token : str
+        Tells these rows from others.
+    lengths : sequence of numbers, optional
+        How many rows each has, nan where that is not known.
+    """
+
+    def __init__(self, blocks: list[Any], token: str, lengths: Sequence[float]) -> None:
+        self.blocks, self.token, self._lengths = blocks, token, lengths
+
+    @functools.cached_property
+    def lengths(self) -> list[int]:
+        """Rows of every chunk; they are counted if Dask does not know them."""
+        known = self._lengths
+        if any(math.isnan(rows) for rows in known):
+            import dask
+
+            known = dask.compute(*self.tasks(len, "count", self.blocks))
+        return [int(rows) for rows in known]
+
+    def tasks(
+        self, function: Callable[..., Any], name: str, *arguments: Sequence[Any]
+    ) -> list[Any]:
+        """A task for every chunk, with a name for people; arguments have an entry for each."""
+        from dask import delayed
+        from dask.base import tokenize
+
+        token = tokenize(self.token, function, name, arguments)
+        call = delayed(function, pure=False, traverse=False)
+        return [
+            call(*each, dask_key_name=f"annealed-{name}-{token}-{k}")
+            for k, each in enumerate(zip(*arguments, strict=True))
+        ]
+
+    def nothing(self) -> list[None]:
+        """What lies beside every chunk where there are no labels or weights."""
+        return [None] * len(self.blocks)
+
+    def in_turn(self, labels: list[Any], weights: list[Any]) -> Iterator[tuple[Any, Any, Any]]:
+        """Chunk after chunk, with its labels and weights; one at a time is computed."""
+        import dask
+
+        for task in self.tasks(_together, "chunk", self.blocks, labels, weights):
+            (found,) = dask.compute(task)
+            if len(found[0]):
+                yield found
+
+    def draw(
+        self,
+        most: int,
+        new_rng: Callable[[], np.random.Generator],
+        labels: list[Any],
+        weights: list[Any],
+    ) -> Drawn:
+        """All rows, or ``most`` drawn at random without replacement; of a rare class more.
+
+        Those of a class of which more were drawn than its share count for less. ``new_rng`` is
+        called only if there is anything to draw.
+        """
+        import dask
+
+        if any(part is not None for part in labels):
+            groups, counts = _joined_counts(dask.compute(*self.tasks(_count, "classes", labels)))
+        else:
+            groups, counts = np.array([None]), np.array(self.lengths)[:, None]
+        wanted: Sequence[Any] = [EVERYTHING] * len(self.blocks)
+        own = counts.sum(axis=0)
+        total, factor = int(own.sum()), np.ones(len(groups))
+        if total > most:
+            drawn = _shares_drawn(own, most)
+            wanted = _ranks(groups, counts, drawn, new_rng())
+            if (drawn > np.ceil(most * (own / total))).any():
+                factor = (own / total) / (drawn / drawn.sum())
+        tasks = self.tasks(_take, "draw", self.blocks, labels, weights, wanted)
+        found = dask.compute(*(task for task, some in zip(tasks, wanted, strict=True) if some))
+        rows, own_labels, own_weights = map(_joined, zip(*found, strict=True))
+        if (factor != 1).any():
+            rare = factor[np.searchsorted(groups, own_labels)]
+            own_weights = rare if own_weights is None else rare * own_weights
+        return Drawn(rows, own_labels, own_weights, total)
+
+    def sums(
+        self, function: Callable[..., tuple[Any, ...]], given: Any, name: str, *beside: list[Any]
+    ) -> tuple[Any, ...]:
+        """Sums over all rows of what a function gives for the rows of a chunk: numbers or arrays.
+
+        Parameters
+        ----------
+        function : callable
+            Called with ``given``, the rows of a chunk, and what lies beside them.
+        given : object
+            The same for all chunks; every worker gets it once.
+        name : str
+            What tasks are called.
+        *beside : list
+            Labels or weights, an entry for each chunk.
+        """
+        import dask
+        from dask import delayed
+        from dask.base import tokenize
+
+        n = len(self.blocks)
+        level = self.tasks(
+            _sums_of, name, [function] * n, [one_task(given)] * n, self.blocks, *beside
+        )
+        token, height = tokenize([task.key for task in level]), 0
+        while len(level) > 1:
+            level = [
+                delayed(_added, pure=False)(
+                    level[k : k + ADDED_AT_ONCE],
+                    dask_key_name=f"annealed-{name}-sum-{token}-{height}-{k}",
+                )
+                for k in range(0, len(level), ADDED_AT_ONCE)
+            ]
+            height += 1
+        (found,) = dask.compute(level[0])
+        if found is None:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        return tuple(found)
+
+
+class ChunkedRows(Chunks):
     """Rows of a two-dimensional array of Dask; every chunk has whole rows.
 
     Parameters
@@ -73,8 +200,8 @@ class ChunkedRows:
     def __init__(self, array: Any) -> None:
         if not hasattr(array, "map_blocks"):
             raise TypeError(
-                f"a {type(array).__name__} of Dask has columns of any kind; give its numbers "
-                "(X.to_dask_array()), or have TabularModel learn from a part of it"
+                f"X is a {type(array).__name__} of Dask, not an array; give its numbers "
+                "(X.to_dask_array()), or the whole of it to TabularModel"
             )
         if array.ndim != 2:
             raise ValueError(
@@ -83,35 +210,8 @@ class ChunkedRows:
             )
         self.array = array if array.numblocks[1] == 1 else array.rechunk({1: -1})
         self.d = int(array.shape[1])
-
-    @functools.cached_property
-    def blocks(self) -> list[Any]:
-        """The chunks, each a task."""
-        return list(self.array.to_delayed().ravel())
-
-    @functools.cached_property
-    def lengths(self) -> list[int]:
-        """Rows of every chunk; they are counted if Dask does not know them."""
-        known = self.array.chunks[0]
-        if any(math.isnan(rows) for rows in known):
-            import dask
-
-            known = dask.compute(*self._tasks(len, "count", self.blocks))
-        return [int(rows) for rows in known]
-
-    def _tasks(
-        self, function: Callable[..., Any], name: str, *arguments: Sequence[Any]
-    ) -> list[Any]:
-        """A task for every chunk, which names it for people."""
-        from dask import delayed
-        from dask.base import tokenize
-
-        token = tokenize(self.array.name, function, name, arguments)
-        call = delayed(function, pure=False, traverse=False)
-        return [
-            call(*each, dask_key_name=f"annealed-{name}-{token}-{k}")
-            for k, each in enumerate(zip(*arguments, strict=True))
-        ]
+        blocks = list(self.array.to_delayed().ravel())
+        super().__init__(blocks, self.array.name, self.array.chunks[0])
 
     def beside(self, values: Any, words: str) -> list[Any]:
         """What belongs to the rows (labels, weights), chunk by chunk; None for every chunk of None.
@@ -119,7 +219,7 @@ class ChunkedRows:
         ValueError if there are more or fewer than rows, as far as it is known yet.
         """
         if values is None:
-            return [None] * self.array.numblocks[0]
+            return self.nothing()
         values = values.to_dask_array() if hasattr(values, "to_dask_array") else values
         if not in_chunks(values):
             values = np.asarray(values)
@@ -144,121 +244,24 @@ class ChunkedRows:
         if n != sum(self.lengths):
             raise ValueError(f"X has {sum(self.lengths)} rows, but {words} has {n}")
 
-    # -- learning ------------------------------------------------------------------------------
-
-    def in_turn(
-        self, labels: Any = None, weights: Any = None
-    ) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]]:
-        """Chunk after chunk, with its labels and weights; one at a time is computed."""
-        import dask
-
-        parts = (self.blocks, self.beside(labels, "y"), self.beside(weights, "sample_weight"))
-        for task in self._tasks(_together, "chunk", *parts):
-            (found,) = dask.compute(task)
-            if len(found[0]):
-                yield found
-
-    def draw(
-        self,
-        most: int,
-        new_rng: Callable[[], np.random.Generator],
-        labels: Any = None,
-        weights: Any = None,
-    ) -> Drawn:
-        """All rows, or ``most`` drawn at random without replacement; of a rare class more.
-
-        Those of a class of which more were drawn than its share count for less. ``new_rng`` is
-        called only if there is anything to draw.
-        """
-        import dask
-
-        parts = (self.blocks, self.beside(labels, "y"), self.beside(weights, "sample_weight"))
-        wanted: list[Any] = [EVERYTHING] * len(self.blocks)
-        factor: dict[Any, float] = {}
-        groups: NDArray[Any] = np.array([None])
-        counts = np.array(self.lengths)[:, None] if labels is None else None
-        if labels is not None:
-            groups, counts = _joined_counts(dask.compute(*self._tasks(_count, "classes", parts[1])))
-        assert counts is not None
-        total = int(counts.sum())
-        if total > most:
-            own = counts.sum(axis=0)
-            drawn = _shares_drawn(own, most)
-            wanted = _ranks(groups, counts, drawn, new_rng())
-            weight = (own / total) / (drawn / drawn.sum())
-            if len(groups) > 1 and (drawn > np.ceil(most * own / total)).any():
-                factor = dict(zip(groups.tolist(), weight.tolist(), strict=True))
-        tasks = self._tasks(_take, "draw", *parts, wanted)
-        found = dask.compute(*(task for task, some in zip(tasks, wanted, strict=True) if some))
-        rows, own_labels, own_weights = (
-            None if part[0] is None else np.concatenate(part) for part in zip(*found, strict=True)
-        )
-        assert rows is not None
-        if factor:
-            rare = np.array([factor[label] for label in np.asarray(own_labels).tolist()])
-            own_weights = rare if own_weights is None else rare * own_weights
-        return Drawn(rows, own_labels, own_weights, total)
-
-    # -- reading -------------------------------------------------------------------------------
-
     def answers(self, model: Any, method: str) -> Any:
         """What a method of a model says of every row, as an array of Dask: nothing is done yet."""
         example = getattr(model, method)(_example(model, self.array.dtype))
         more: dict[str, Any] = {"drop_axis": 1}
         if example.ndim == 2:
             more = {"chunks": (self.array.chunks[0], (example.shape[1],))}
+        from dask.base import tokenize
+
         return self.array.map_blocks(
-            _answer,
-            model=_one_task(model),
+            answer,
+            model=one_task(model),
             method=method,
             like=example[:0],
-            token=f"annealed-{method.replace('_', '-')}",
+            name=f"annealed-{method.replace('_', '-')}-{tokenize(self.token, model)}",
             dtype=example.dtype,
             meta=example[:0],
             **more,
         )
-
-    def sums(
-        self,
-        function: Callable[..., tuple[Any, ...]],
-        given: Any,
-        name: str,
-        *beside: tuple[Any, str],
-    ) -> tuple[Any, ...]:
-        """Sums over all rows of what a function gives for the rows of a chunk: numbers or arrays.
-
-        Parameters
-        ----------
-        function : callable
-            Called with ``given``, the rows of a chunk, and what lies beside them.
-        given : object
-            The same for all chunks; every worker gets it once.
-        name : str
-            What tasks are called.
-        *beside : (array or None, word)
-            Labels, weights, and what messages call them.
-        """
-        import dask
-        from dask import delayed
-        from dask.base import tokenize
-
-        same = [_one_task(given)] * len(self.blocks)
-        parts = [self.beside(values, words) for values, words in beside]
-        functions = [function] * len(self.blocks)
-        level = self._tasks(_sums_of, name, functions, same, self.blocks, *parts)
-        token = tokenize([task.key for task in level])
-        height = 0
-        while len(level) > 1:
-            level = [
-                delayed(_added, pure=False)(
-                    level[k : k + ADDED_AT_ONCE],
-                    dask_key_name=f"annealed-{name}-sum-{token}-{height}-{k}",
-                )
-                for k in range(0, len(level), ADDED_AT_ONCE)
-            ]
-            height += 1
-        (found,) = dask.compute(level[0])
-        return tuple(found)
 
 
 # Stands for all rows of a chunk, or of a class in it.
@@ -281,7 +284,7 @@ def by_chunk(read: Callable[..., Any]) -> Callable[..., Any]:
     return reading
 
 
-def _one_task(value: Any) -> Any:
+def one_task(value: Any) -> Any:
     """What all tasks are given, as a task of its own: it is sent to a worker once."""
     from dask import delayed
     from dask.base import tokenize
@@ -298,8 +301,13 @@ def _example(model: Any, dtype: Any) -> NDArray[Any]:
 # -- what is done with one chunk; functions of a module, which every process finds ---------------
 
 
+def _as_rows(rows: Any) -> Any:
+    """Frames as they are, everything else as an array."""
+    return rows if hasattr(rows, "iloc") else np.asarray(rows)
+
+
 def _together(rows: Any, labels: Any, weights: Any) -> tuple[Any, Any, Any]:
-    rows = np.asarray(rows)
+    rows = _as_rows(rows)
     for part, words in ((labels, "y"), (weights, "sample_weight")):
         if part is not None and len(part) != len(rows):
             raise ValueError(f"a chunk of X has {len(rows)} rows, but that of {words} {len(part)}")
@@ -328,24 +336,35 @@ def _take(rows: Any, labels: Any, weights: Any, wanted: Any) -> tuple[Any, Any, 
     ]
     at = np.sort(np.concatenate(places))
     return (
-        rows[at],
+        rows.iloc[at] if hasattr(rows, "iloc") else rows[at],
         None if labels is None else labels[at],
         None if weights is None else weights[at],
     )
 
 
-def _answer(rows: Any, *, model: Any, method: str, like: NDArray[Any]) -> NDArray[Any]:
-    rows = np.asarray(rows)
+def _joined(parts: Sequence[Any]) -> Any:
+    if parts[0] is None:
+        return None
+    if not hasattr(parts[0], "iloc"):
+        return np.concatenate(parts)
+    import pandas as pd
+
+    return pd.concat(parts, ignore_index=True)
+
+
+def answer(rows: Any, model: Any, method: str, like: NDArray[Any]) -> NDArray[Any]:
+    """What a method of a model says of the rows of a chunk; ``like`` it where there are none."""
+    rows = _as_rows(rows)
     if not len(rows):
         return like
-    answer: NDArray[Any] = in_one_thread(getattr(model, method), rows)
-    return answer
+    found: NDArray[Any] = in_one_thread(getattr(model, method), rows)
+    return found
 
 
 def _sums_of(
     function: Callable[..., tuple[Any, ...]], given: Any, rows: Any, *beside: Any
 ) -> tuple[Any, ...] | None:
-    rows = np.asarray(rows)
+    rows = _as_rows(rows)
     if not len(rows):
         return None
     for part in beside:

@@ -377,7 +377,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self
         """
         if y is not None and in_chunks(X):
-            for part, own, weights in ChunkedRows(X).in_turn(y, sample_weight):
+            for part, own, weights in self._in_turn(X, y, sample_weight):
                 self.partial_fit(part, own, classes, weights)
             return self
         first = not self.__sklearn_is_fitted__()
@@ -719,9 +719,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         """The share of rows whose class is the predicted one."""
         if not in_chunks(X):
             return float(super().score(X, y, sample_weight))
-        beside = (y, "y"), (sample_weight, "sample_weight")
-        reader = self._for_reading(X, whole=False)
-        right, mass = ChunkedRows(X).sums(right_of, reader, "score", *beside)
+        rows, reader = ChunkedRows(X), self._for_reading(X, whole=False)
+        beside = rows.beside(y, "y"), rows.beside(sample_weight, "sample_weight")
+        right, mass = rows.sums(right_of, reader, "score", *beside)
         if not mass > 0:
             raise ValueError("all sample weights are zero: there is nothing to score")
         return float(right / mass)

@@ -122,10 +122,9 @@ class ClusterReader(ClusterMixin, AnnealingEstimator):
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean distortion E[sum_i p(mu_i | x) d(x, mu_i)] of the rows."""
         if in_chunks(X):
-            reader = self._for_reading(X, whole=False)
-            total, mass = ChunkedRows(X).sums(
-                distortion_of, reader, "score", (sample_weight, "sample_weight")
-            )
+            chunks, reader = ChunkedRows(X), self._for_reading(X, whole=False)
+            beside = chunks.beside(sample_weight, "sample_weight")
+            total, mass = chunks.sums(distortion_of, reader, "score", beside)
             if not mass > 0:
                 raise ValueError("all sample weights are zero: there is nothing to score")
             return -float(total / mass)

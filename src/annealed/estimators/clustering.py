@@ -19,7 +19,7 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
-from annealed.estimators.chunked_rows import ChunkedRows, in_chunks
+from annealed.estimators.chunked_rows import in_chunks
 from annealed.estimators.cluster_learner import ClusterLearner, ClusterSettings
 from annealed.estimators.cluster_reader import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, mean_one
@@ -375,7 +375,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         self
         """
         if in_chunks(X):
-            for part, _, weights in ChunkedRows(X).in_turn(None, sample_weight):
+            for part, _, weights in self._in_turn(X, None, sample_weight):
                 self.partial_fit(part, sample_weight=weights)
             return self
         first = not self.__sklearn_is_fitted__()

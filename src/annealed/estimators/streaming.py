@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -188,9 +188,15 @@ class StreamingEstimator(AnnealingEstimator):
         return rows.draw(
             rows_to_draw(rows.d, wanted),
             lambda: np.random.default_rng([self._seed(), 2]),
-            y,
-            sample_weight,
+            rows.beside(y, "y"),
+            rows.beside(sample_weight, "sample_weight"),
         )
+
+    def _in_turn(self, X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Any]]:
+        """The chunks of an array of Dask, each with its labels and weights."""
+        rows = ChunkedRows(X)
+        beside = rows.beside(y, "y"), rows.beside(sample_weight, "sample_weight")
+        return rows.in_turn(*beside)
 
     def _for_reading(self, X: Any, *, whole: bool = True) -> Self:
         self._check_readable(X)

@@ -17,6 +17,7 @@ from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.estimators.codevectors import CodevectorEstimator
 from annealed.stored import State, require
 from annealed.tables.columns import Floats, is_missing, short_list
+from annealed.tables.dask_frames import ChunkedTable, in_partitions, score_of
 from annealed.tables.files import TableError, TableFile, draw, rows_to_learn, stored_table
 from annealed.tables.preprocessing import TablePreprocessor
 from annealed.tables.targets import ClassIndex, classes_in, names_in, take_out
@@ -131,8 +132,8 @@ n_clusters_margin_, path_, plausible_n_clusters_, running_score_, temperature_, 
         Parameters
         ----------
         X : pandas, polars or pyarrow table, list of dicts, or array; or what is not in memory: \
-a dataset of pyarrow, the name of a file that ``annealed fit`` can read, or of a folder of Parquet \
-files
+a dataset of pyarrow, a DataFrame of Dask, the name of a file that ``annealed fit`` can read or of \
+a folder of Parquet files
         y : array-like, or the name of a column of X, or None
             Of a table that is not in memory the name.
         **options
@@ -142,17 +143,21 @@ files
         -------
         self
         """
-        stored = stored_table(X)
-        if stored is None:
-            X, y, target = _without_target(X, y)
-        else:
+        stored, chunked = stored_table(X), in_partitions(X)
+        if stored is not None:
             X, y, target = self._drawn(stored, y, options)
+        else:
+            if chunked:
+                _check_stored_call(y, options)
+                X, _, weights, _ = ChunkedTable(X).drawn(y, self._seed_of_draw())
+                options = {} if weights is None else {"sample_weight": weights}
+            X, y, target = _without_target(X, y)
         step = self._new_preprocessor()
         rows = step.fit(X).transform(X)
         estimator = self._new_estimator(y)
         check_domain(estimator, rows, step)
         estimator.fit(rows, y, **options)
-        if stored is not None:
+        if stored is not None or chunked:
             estimator.__dict__.pop("labels_", None)  # they would be those of the rows drawn
         self._set(step, estimator, target)
         return self
@@ -172,11 +177,8 @@ files
         )
         if not survey.rows:
             raise TableError(f"{file.path} has no rows")
-        seed = getattr(self.estimator, "random_state", None)
-        table = draw(
-            file, wanted, survey, most=rows_to_learn(survey.kinds, columns),
-            seed=int(seed) if isinstance(seed, int | np.integer) else 0,
-        )  # fmt: skip
+        most = rows_to_learn(survey.kinds, columns)
+        table = draw(file, wanted, survey, most=most, seed=self._seed_of_draw())
         if y is None:
             return table, None, None
         cells = table.column(y).to_pylist()
@@ -188,6 +190,11 @@ files
             )
         as_texts = file.typed and isinstance(cells[0], str)
         return table.select(columns), classes_in(cells, y, as_texts=as_texts), y
+
+    def _seed_of_draw(self) -> int:
+        """By which rows of a table that is not in memory are drawn."""
+        seed = getattr(self.estimator, "random_state", None)
+        return int(seed) if isinstance(seed, int | np.integer) else 0
 
     def partial_fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Learn rows in the order they come, each once; the first call begins a stream.
@@ -202,6 +209,12 @@ files
             _check_stored_call(y, options)
             for _, batch in stored.batches(stored.names):
                 self.partial_fit(batch, y)
+            return self
+        if in_partitions(X):
+            _check_stored_call(y, options)
+            chunks = ChunkedTable(X)
+            for part, _, _ in chunks.in_turn(chunks.nothing(), chunks.nothing()):
+                self.partial_fit(part, y)
             return self
         first = not self.__sklearn_is_fitted__()
         X, y, target = _without_target(X, y)
@@ -288,8 +301,14 @@ files
         return self.preprocessor_.transform_one(x)
 
     def _answers(self, method: str, X: Any) -> NDArray[Any]:
-        """What a method of the estimator says of every row, batch by batch where X is stored."""
+        """What a method of the estimator says of every row, batch by batch where X is stored.
+
+        Of a DataFrame of Dask a lazy array.
+        """
         check_is_fitted(self)
+        if in_partitions(X):
+            lazy: NDArray[Any] = ChunkedTable(X).answers(self._for_reading(), method)
+            return lazy
         stored = stored_table(X)
         answer: Callable[[Floats], NDArray[Any]] = getattr(self.estimator_, method)
         if stored is None:
@@ -298,6 +317,13 @@ files
         if not answers:
             raise TableError(f"{stored.path} has no rows")
         return np.concatenate(answers)
+
+    def _for_reading(self) -> Self:
+        """A copy that answers as this one does now, whatever it learns later."""
+        twin: Self = clone(self)
+        inner = self.estimator_._for_reading(self.estimator_.codevectors_)
+        twin._set(self.preprocessor_.copy(), inner, self.target_name_)
+        return twin
 
     def _batches(self, file: TableFile, *more: str) -> Iterator[Any]:
         """Rows of a table that is not in memory, as far as the model looks at them."""
@@ -351,6 +377,10 @@ files
         if stored is not None:
             _check_stored_call(y, options)
             return self._score_of(stored, y)
+        if in_partitions(X):
+            _check_stored_call(y, options)
+            total, rows = ChunkedTable(X).sums(score_of, (self._for_reading(), y), "score")
+            return float(total / rows)
         if isinstance(y, str):
             X, y, _ = _without_target(X, y)
         return float(self.estimator_.score(self._rows(X), y, **options))
