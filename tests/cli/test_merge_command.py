@@ -88,3 +88,14 @@ def test_what_cannot_be_merged_is_said_with_the_file(run, streams):
     assert done.returncode == 2 and "--out names" in done.stderr
     done = run("merge", streams / "first.oda", streams / "absent.oda", "--out", streams / "all.oda")
     assert done.returncode == 1 and "absent.oda" in done.stderr
+
+
+def test_a_file_that_was_drawn_from_counts_as_all_its_rows(run, tmp_path):
+    for name, rows in (("few", "100"), ("all", "600")):
+        data = write_rows(tmp_path / f"{name}.csv", [0, 1], 1)
+        model = tmp_path / f"{name}.oda"
+        done = run("fit", data, "--drop", "place", "--n-clusters", "2", "--max-rows", rows,
+                   "--model", model, "--quiet")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    done = run("merge", *tmp_path.glob("*.oda"), "--out", tmp_path / "both.oda", "--json")
+    assert json.loads(done.stdout)["samples"] == pytest.approx([600, 600])

@@ -116,6 +116,8 @@ def test_rows_of_a_large_dataset_are_drawn_by_the_seed(folder, monkeypatch):
         TabularModel(ODAClustering(2, random_state=seed)).fit(folder) for seed in (0, 0, 1)
     )
     assert one.preprocessor_._count[0] == 1000
+    # Beside others, when models are merged, they count as what they were drawn from.
+    assert one.estimator_._learner.annealer.classes[0].total_weight == pytest.approx(1200)
     assert one.codevectors_.tobytes() == same.codevectors_.tobytes()
     assert one.preprocessor_.mean_[0] != other.preprocessor_.mean_[0]
 

@@ -331,10 +331,10 @@ class Annealer:
             state.weight = total - state.run.seen
         self._path = None  # class frequencies weigh its energies
 
-    def count_as(self, rows: int) -> None:
-        """Let what was learnt count as so many rows, of which those learnt were drawn."""
-        totals = [state.total_weight for state in self.classes]
-        self.set_class_weights([rows / sum(totals) * total for total in totals])
+    def stand_for(self, drawn: int, total: int) -> None:
+        """The rows that were learnt were drawn from more: let them count as all."""
+        if total > drawn:
+            self.set_class_weights([total / drawn * state.total_weight for state in self.classes])
 
     def forget_levels(self) -> None:
         """Keep the codebook that answers, and nothing of the way there."""

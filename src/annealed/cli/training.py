@@ -97,6 +97,7 @@ def train(options: FitOptions, progress: Progress) -> Trained:
     model.estimator_.set_params(callbacks=None)
     model.estimator.set_params(callbacks=None)
     model.target_name_ = options.target
+    model._stand_for(len(without), rows)
     trained = Trained(
         options, model, rows, learn.num_rows, int(test.sum()), int(without.sum()), missing=missing,
         notes=list(dict.fromkeys(str(warning.message) for warning in caught)),

@@ -346,7 +346,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
                 replace(settings, listen=listen),
             )  # fmt: skip
         if drawn is not None:
-            self._learner.annealer.count_as(drawn.total)
+            self._learner.annealer.stand_for(len(drawn.rows), drawn.total)
         self._warn_of_caps(self._learner.annealer, 0)
         return self
 

@@ -323,7 +323,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         )
         choose = self._learner.annealer.choose
         if drawn_from is not None and isinstance(choose, JoinedClusters) and choose.size:
-            choose.size = max(round(choose.size * samples / drawn_from), 1)
+            choose.size = max(round(choose.size * len(rows) / drawn_from), 1)
         rng = np.random.default_rng(seed)
         with run_callbacks(
             self, X, None, sample_weight, max_levels=self._most_levels(schedule)
@@ -331,7 +331,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
             self._learner.anneal(rows, weights, rng, listen, polish=self.polish)
             self.__dict__.pop("labels_", None)
             if drawn_from is not None:
-                self._learner.annealer.count_as(drawn_from)
+                self._learner.annealer.stand_for(len(rows), drawn_from)
             elif self.compute_labels:
                 self.labels_ = self._assign(rows)
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealed.divergences import BUILT_IN, BregmanDivergence, get_divergence
 from annealed.estimators import ODAClassifier, ODAClustering
 from annealed.estimators.codevectors import CodevectorEstimator
+from annealed.estimators.streaming import StreamingEstimator
 from annealed.stored import State, require
 from annealed.tables.columns import Floats, is_missing, short_list
 from annealed.tables.dask_frames import ChunkedTable, in_partitions, score_of
@@ -143,13 +144,13 @@ a folder of Parquet files
         -------
         self
         """
-        stored, chunked = stored_table(X), in_partitions(X)
+        stored, drawn_from = stored_table(X), None
         if stored is not None:
-            X, y, target = self._drawn(stored, y, options)
+            X, y, target, drawn_from = self._drawn(stored, y, options)
         else:
-            if chunked:
+            if in_partitions(X):
                 _check_stored_call(y, options)
-                X, _, weights, _ = ChunkedTable(X).drawn(y, self._seed_of_draw())
+                X, _, weights, drawn_from = ChunkedTable(X).drawn(y, self._seed_of_draw())
                 options = {} if weights is None else {"sample_weight": weights}
             X, y, target = _without_target(X, y)
         step = self._new_preprocessor()
@@ -157,15 +158,17 @@ a folder of Parquet files
         estimator = self._new_estimator(y)
         check_domain(estimator, rows, step)
         estimator.fit(rows, y, **options)
-        if stored is not None or chunked:
+        if drawn_from is not None:
             estimator.__dict__.pop("labels_", None)  # they would be those of the rows drawn
         self._set(step, estimator, target)
+        if drawn_from is not None:
+            self._stand_for(len(rows), drawn_from)
         return self
 
     def _drawn(
         self, file: TableFile, y: Any, options: Mapping[str, Any]
-    ) -> tuple[Any, NDArray[Any] | None, str | None]:
-        """Rows of a table that is not in memory, their classes, and the name of the target."""
+    ) -> tuple[Any, NDArray[Any] | None, str | None, int]:
+        """Rows of a table that is not in memory, their classes, the target's name, all its rows."""
         _check_stored_call(y, options)
         if y is not None:
             file.check_columns([y])
@@ -180,7 +183,7 @@ a folder of Parquet files
         most = rows_to_learn(survey.kinds, columns)
         table = draw(file, wanted, survey, most=most, seed=self._seed_of_draw())
         if y is None:
-            return table, None, None
+            return table, None, None, survey.rows
         cells = table.column(y).to_pylist()
         missing = sum(map(is_missing, cells))
         if missing:
@@ -189,7 +192,13 @@ a folder of Parquet files
                 "filter the dataset first"
             )
         as_texts = file.typed and isinstance(cells[0], str)
-        return table.select(columns), classes_in(cells, y, as_texts=as_texts), y
+        labels = classes_in(cells, y, as_texts=as_texts)
+        return table.select(columns), labels, y, survey.rows
+
+    def _stand_for(self, drawn: int, total: int) -> None:
+        """Where models are merged, or learn on, let the rows that were drawn count as all."""
+        if isinstance(self.estimator_, StreamingEstimator):
+            self.estimator_._learner.annealer.stand_for(drawn, total)
 
     def _seed_of_draw(self) -> int:
         """By which rows of a table that is not in memory are drawn."""
