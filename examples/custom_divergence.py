@@ -34,7 +34,12 @@ def main() -> None:
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     for ax, divergence in zip(axes, ("squared_euclidean", lopsided), strict=True):
         model = ODAClustering(
-            12, divergence=divergence, gamma=0.8, samples_per_codevector=20, random_state=0
+            12,
+            shape="round",
+            divergence=divergence,
+            gamma=0.8,
+            samples_per_codevector=20,
+            random_state=0,
         ).fit(X)
         name = getattr(divergence, "name", divergence)
         upper = np.mean(model.cluster_centers_.sum(axis=1) > 0)

@@ -156,7 +156,7 @@ class LivePlot(_Shared):
     >>> from annealed.callbacks import LivePlot
     >>> from sklearn.datasets import load_iris
     >>> plot = LivePlot()
-    >>> model = ODAClustering(callbacks=[plot], random_state=0).fit(load_iris().data)
+    >>> model = ODAClustering(3, callbacks=[plot], random_state=0).fit(load_iris().data)
     >>> plot.display_.path[-1].temperature == model.path_[-1].temperature
     True
     """

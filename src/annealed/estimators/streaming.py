@@ -240,7 +240,7 @@ class StreamingEstimator(AnnealingEstimator):
         --------
         >>> import numpy as np
         >>> from annealed import ODAClustering
-        >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
         >>> model = ODAClustering(4, random_state=0).partial_fit(X)
         >>> round(float(model.reheat().partial_fit(X + 9).cluster_centers_.mean()))
         9
