@@ -14,7 +14,6 @@ from annealed import ODAClustering
 from annealed.annealing.borders import Cut, cuts, halved, loose, support_between
 from annealed.annealing.joined_clusters import PlausibleNumbers, cells
 
-
 ROWS = tries(500, 800)
 
 

@@ -184,7 +184,9 @@ def test_without_preprocessing_numbers_stay_as_they_are(run, tmp_path):
     assert json.loads(done.stdout)["standardized"] is False
     model = annealed.load(tmp_path / "m.oda")
     np.testing.assert_array_equal(model.codevectors_, model.estimator_.codevectors_)
-    done = run("fit", path, "--drop", "y", "--divergence", "i_divergence", "--n-clusters", "2", "--json")
+    done = run(
+        "fit", path, "--drop", "y", "--divergence", "i_divergence", "--n-clusters", "2", "--json"
+    )
     assert json.loads(done.stdout)["standardized"] is False
 
 

@@ -103,7 +103,17 @@ def test_how_the_pipe_cuts_its_bytes_cannot_be_seen(table, whole, tmp_path):
     path = tmp_path / "piped.oda"
     data = table.read_bytes()
     process = subprocess.Popen(
-        [*COMMAND, "-", "--target", "label", "--checkpoint", path, "--every", str(EVERY), "--quiet"],
+        [
+            *COMMAND,
+            "-",
+            "--target",
+            "label",
+            "--checkpoint",
+            path,
+            "--every",
+            str(EVERY),
+            "--quiet",
+        ],
         stdin=subprocess.PIPE,
     )
     rng, at = random.Random(0), 0

@@ -531,8 +531,8 @@ def followed(monkeypatch, stream, path, folder, steps):
     """Follow a file through some steps; what the checkpoint and the answers have then."""
     state, answers, _ = places(folder)
     done = interrupted_at_the_end(
-        monkeypatch, stream, path, "--checkpoint", state, "--predictions", answers, "--every", EVERY,
-        steps=steps,
+        monkeypatch, stream, path, "--checkpoint", state, "--predictions", answers,
+        "--every", EVERY, steps=steps,
     )  # fmt: skip
     return done, standing(state), answers.read_text()
 

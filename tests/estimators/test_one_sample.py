@@ -15,9 +15,10 @@ from annealed import Mahalanobis, ODAClassifier, ODAClustering
 
 pytestmark = pytest.mark.quality
 NAMES = ["a", "b", "c"]
+ROWS = tries(1500, 3000)
 
 
-def stream(n=tries(1500, 3000), seed=0):
+def stream(n=ROWS, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
     X = rng.gamma(2.0, size=(n, 3)) + 4.0 * np.eye(3)[y]

@@ -44,7 +44,7 @@ WEIGHABLE = ["squared_euclidean", "i_divergence", "itakura_saito", "logistic"]
 PLAIN = Fits()
 METHODS = [SoftTuning, WinnerTuning, GeneralizedTuning]
 # A short ladder: what is shown here does not depend on where the annealing ends.
-FEW_LEVELS = {"gamma": 0.6, "random_state": 0}
+FEW_LEVELS = {"gamma": 0.45, "random_state": 0}
 SHORT = {
     "drift_detector": None,
     "gamma": 0.5,
