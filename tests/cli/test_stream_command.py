@@ -278,7 +278,7 @@ def test_one_prediction_for_every_row(table, tmp_path):
     right = [line.split(",")[1] == label for line, label in zip(lines, own, strict=True)]
     assert np.mean(right[-ROWS // 2 :]) > 0.9
     clusters = run(table, "--drop", "label", "--n-clusters", "3", "--json")
-    assert json.loads(clusters.stdout)["codevectors"] == 3
+    assert json.loads(clusters.stdout)["clusters"] == 3
 
 
 # -- what can go wrong -------------------------------------------------------------------------
