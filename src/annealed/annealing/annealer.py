@@ -34,8 +34,8 @@ from annealed.annealing.schedule import (
 )
 from annealed.annealing.span import Span
 from annealed.divergences import Array, BregmanDivergence, Geometry, SquaredEuclidean
-from annealed.kernels import WORK_PER_CALL, SparseRows, dense
-from annealed.kernels.protocol import MEASURES, TURNS, Roles
+from annealed.kernels import SparseRows, dense, kernel_for, work_per_call
+from annealed.kernels.protocol import MEASURES, TURNS, Kernel, Roles
 from annealed.path import AnnealingPath, Family, Level, check_level
 from annealed.stored import (
     MOST_LEVELS,
@@ -151,7 +151,12 @@ class Annealer:
     def add_class(self, warm_up: int | None = None) -> None:
         """A class nobody has seen before: it starts with a warm-up of its own."""
         self.classes.append(
-            ClassAnnealer(self.d, self.divergence, warm_up or max(100, 10 * self.d))
+            ClassAnnealer(
+                self.d,
+                self.divergence,
+                warm_up or max(100, 10 * self.d),
+                engine=self.schedule.engine,
+            )
         )
         self._path = None
 
@@ -174,6 +179,11 @@ class Annealer:
     def coldest(self) -> float:
         """T of the coldest class."""
         return min(state.temperature for state in self.classes if state.rung is not None)
+
+    @property
+    def kernel(self) -> Kernel:
+        """What its levels learn by."""
+        return kernel_for(self.divergence, self.schedule.engine)
 
     @property
     def _threads(self) -> int | None:
@@ -373,7 +383,7 @@ class Annealer:
     def rows_at_once(self) -> int:
         """Rows to learn in one call, so that Ctrl-C is heard in time."""
         widest = max(1 if state.book is None else len(state.book) for state in self.classes)
-        return max(1, WORK_PER_CALL // (self.d * (widest + 8)))
+        return max(1, work_per_call(self.schedule.engine) // (self.d * (widest + 8)))
 
     def close_levels(self) -> None:
         """After samples were learnt: go on with the classes whose level has ended."""

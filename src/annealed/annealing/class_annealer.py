@@ -36,10 +36,12 @@ from annealed.stored import (
     Features,
     Positive,
     Rung,
+    Since,
     State,
     Stored,
     StoredAs,
     Vector,
+    among,
     between,
     one_width,
     require,
@@ -48,8 +50,10 @@ from annealed.stored import (
 NEVER = int(np.iinfo(np.int64).max)
 # Samples a class must bring after a reheating before it goes along.
 SAMPLES_TO_RESUME = 50
-# The last levels on the way to a given K, when there are as many: their size is fixed.
-SETTLING, CLOSING = 1, 2
+# The last levels on the way to a given K, when there are as many: their size is fixed. Blocks close
+# in short levels, whose split axes nobody will ask for, and a final one of full length: a codebook
+# of a fixed size follows T in a few blocks.
+SETTLING, CLOSING, FINAL = 1, 2, 3
 # Of a level that sees at most this share of the rows next to none has been seen by the levels that
 # it remembers: as in a stream, every row may turn axes and measure along them.
 MOSTLY_NEW = 0.1
@@ -89,13 +93,14 @@ class ClassAnnealer(RunOwner):
     splits: list[Split] = field(default_factory=list)
     next_node: Positive = 1
     held: Count = 0  # codevectors after the last round at this temperature; 0: this is the first
-    fixed: Annotated[int, between(0, CLOSING + 1)] = 0  # SETTLING or CLOSING, if any
+    fixed: Annotated[int, between(0, FINAL + 1)] = 0  # SETTLING, CLOSING, FINAL, if any
     # In `fit` while it anneals: how many rows come again and again, and how many features they have
     # where they were rotated into fewer dimensions.
     rows: Annotated[int | None, Stored.NEVER] = None
     features: Annotated[int | None, Stored.NEVER] = None
     exchanged: Annotated[bool, Stored.NEVER] = False  # whether rows that measured turn axes now
     book: Codebook | None = None  # as the current level began
+    engine: Annotated[str, among("online", "block"), Since("0.2", "online")] = "online"
     kernel: Annotated[Kernel, Stored.NEVER] = field(init=False)
     run: Annotated[LevelRun, StoredAs(State)] = field(init=False)
     # What the warm-up has found, and the level it is at: once it has left the warm-up.
@@ -108,7 +113,7 @@ class ClassAnnealer(RunOwner):
     run_settings: Annotated[State, Stored.ONCE_SET] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.kernel = kernel_for(self.divergence)
+        self.kernel = self._new_kernel()
         self.run = self._new_run()
 
     @classmethod
@@ -146,6 +151,9 @@ class ClassAnnealer(RunOwner):
         twin.run = self._new_run()
         twin.run.restore(self.run.state())
         return twin
+
+    def _new_kernel(self) -> Kernel:
+        return kernel_for(self.divergence, self.engine)
 
     def _new_run(self) -> LevelRun:
         if self.book is None:
@@ -296,12 +304,12 @@ class ClassAnnealer(RunOwner):
         small = schedule.epsilon_c * (1.0 if schedule.paper else T)
         self.run_settings = {
             "T": T,
-            "small_step": math.inf if self.fixed == CLOSING else small,
+            "small_step": math.inf if self._ends else small,
             "a": schedule.alpha[0],
             "b": schedule.alpha[1],
             "alpha_min": schedule.alpha_min,
             # Nothing splits any more once K is reached and only temperature falls.
-            "first_axis": NEVER if self.tracking or self.fixed == CLOSING else at_least // 4,
+            "first_axis": NEVER if self.tracking or self._ends else at_least // 4,
             "second_axis": NEVER if self.tracking else at_least // 2,
             "at_least": NEVER if self.tracking else at_least,
             "at_most": tracked if self.tracking else max(50 * at_least, 1000),
@@ -315,10 +323,17 @@ class ClassAnnealer(RunOwner):
         least = schedule.samples_per_codevector
         if self.tracking or not (schedule.thorough and schedule.looks_along_axes):
             return least
-        if self.fixed == CLOSING:
+        if self.fixed == CLOSING and self.engine == "block":
+            return least
+        if self._ends:
             return samples_to_close(least, len(book), self.rows)
         distortion = self._mean_distortion(book)
         return samples_per_codevector(book, T, schedule, distortion, self._dimensions, self.rows)
+
+    @property
+    def _ends(self) -> bool:
+        """Whether this is one of the last levels to a given K."""
+        return self.fixed in (CLOSING, FINAL)
 
     @property
     def _dimensions(self) -> int:

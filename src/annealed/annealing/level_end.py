@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.annealing import codebook
-from annealed.annealing.class_annealer import CLOSING, SETTLING, ClassAnnealer, ClassLevel
+from annealed.annealing.class_annealer import CLOSING, FINAL, SETTLING, ClassAnnealer, ClassLevel
 from annealed.annealing.level_length import well_placed
 from annealed.annealing.schedule import COLDEST_TO_GROW
 
@@ -221,11 +221,15 @@ def _close_given_K(
     state.levels[rung] = level
     hottest = float(state.unstable_below(level.book).max())
     coldest = rung
-    if state.fixed != CLOSING and hottest > 0:
+    if state.fixed not in (CLOSING, FINAL) and hottest > 0:
         coldest = annealer.rung_above(hottest)
-    if coldest <= rung and level.entropy > HARD:
+    if coldest <= rung and state.fixed != FINAL and level.entropy > HARD:
         coldest = annealer.rung_above(CLOSING_SHARE * state.temperature)
     coldest = min(coldest, annealer.bottom)
+    if coldest <= rung and state.fixed == CLOSING and state.engine == "block":
+        state.fixed = FINAL
+        state.begin(level.book, rung, state.temperature, schedule)
+        return
     if coldest <= rung:
         _end_here(annealer, state, level, unstable)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from annealed.stored import Amount, Count, Positive, Rule
+from annealed.stored import Amount, Count, Positive, Rule, Since, among
 
 # T_max = "auto" is this much above an estimate of T_c = lambda_max(H C) that errs upwards, and at
 # most so many units of temperature, U = trace(H C), where one codevector is stable for certain.
@@ -51,6 +51,8 @@ class Schedule:
     patience: Positive = 5
     paper: bool = False
     splitting: bool = True
+    # How levels learn: a sample at a time, or blocks of them (`annealed.kernels.block`).
+    engine: Annotated[str, among("online", "block"), Since("0.2", "online")] = "online"
 
     def sampled(self, K: int) -> int:
         """As how many codevectors K of them count when a level is told how many samples to take."""

@@ -59,6 +59,7 @@ SHARED_RULES: dict[str, list[Rule]] = {
     "alpha": [instance(tuple, "a pair (a, b) of numbers, a >= 1 and b > 0")],
     "alpha_min": [real(0, 1, closed=True)],
     "thresholds": [one_of("scale_free", "paper")],
+    "engine": [one_of("online", "block")],
     "callbacks": [one_of(None), Rule(can_follow, "a list of callables or callbacks")],
 }
 # epsilon_c, epsilon_n, delta where "auto" leaves the choice to us: in multiples of T (delta: of
@@ -142,6 +143,7 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
             samples_per_codevector=int(params["samples_per_codevector"]),
             patience=int(params["patience"]),
             paper=params["thresholds"] == "paper",
+            engine=params["engine"],
         )
 
     def _checked_temperatures(self) -> tuple[float | None, float | None]:

@@ -25,7 +25,7 @@ from annealed.fine_tuning.stream_tuner import ANNEALED_LEVEL, Answering, StreamT
 from annealed.fine_tuning.tunable import LabelledRows
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters
-from annealed.kernels import WORK_PER_CALL, kernel_for
+from annealed.kernels import WORK_PER_CALL
 from annealed.kernels.protocol import SampleFormat, StreamRun
 from annealed.path import AnnealingPath, Level, check_level
 from annealed.stored import State, Stored, one_width, require
@@ -284,7 +284,7 @@ class ClassLearner(Learner[ClassSettings]):
 
     def _new_stream(self, settings: ClassSettings) -> Stream | None:
         """Everyone that the next rows concern; None where the kernel has no such thing."""
-        sample_format = kernel_for(self.divergence).sample_format(None)
+        sample_format = self.annealer.kernel.sample_format(None)
         if sample_format is None:
             return None
         run = self.begin_stream(sample_format, settings)
@@ -356,7 +356,7 @@ class ClassLearner(Learner[ClassSettings]):
             if any(isinstance(each, WinnerTuning) for each in tested):
                 return None  # which answers by the long way only
             kept = [each for each in tuner.companions if each not in tested]
-        return kernel_for(self.divergence).begin_stream(
+        return annealer.kernel.begin_stream(
             sample_format,
             [state.run for state in annealer.classes],
             np.array([state.weight for state in annealer.classes], dtype=float),
@@ -389,7 +389,7 @@ class ClassLearner(Learner[ClassSettings]):
             and not (tuner.speakers or tuner.meets_companions)
             and not any(isinstance(each, WinnerTuning) for each in tuner.contestants)
             and self._plain_temperature(settings) > 0
-            and kernel_for(self.divergence).sample_format(None) is not None
+            and self.annealer.kernel.sample_format(None) is not None
         )
 
     def tells_losses(self, settings: ClassSettings) -> bool:

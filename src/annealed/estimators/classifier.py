@@ -123,7 +123,7 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
         class if that is more. `fit` doubles it as long as rows held out are told better by the
         coldest level than by others, do even better with more, and are 20 for each codevector.
     T_max, T_min, gamma, split, samples_per_codevector, patience, epsilon_c, epsilon_n, \
-epsilon_r, delta, alpha, alpha_min, thresholds
+epsilon_r, delta, alpha, alpha_min, thresholds, engine
         As in `ODAClustering`; gamma = 0.8 and 20 samples per codevector by default, since a
         decision needs fewer levels than a count of clusters.
     drift_detector : None, "auto" or detector, default="auto"
@@ -259,6 +259,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         drift_detector: str | Detector | None = "auto",
         recent_samples: int = 1000,
         thresholds: str = "scale_free",
+        engine: str = "online",
         priors: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -284,6 +285,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
         self.drift_detector = drift_detector
         self.recent_samples = recent_samples
         self.thresholds = thresholds
+        self.engine = engine
         self.priors = priors
         self.class_weight = class_weight
         self.random_state = random_state
@@ -466,7 +468,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds
     def _new_fast_path(self) -> LabelledFastPath:
         learner, settings = self._learner, self._settings()
         annealer, tuner, watch = learner.annealer, learner.tuner, learner.watch
-        sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
+        sample_format = annealer.kernel.sample_format(self._sample_keys())
         run = None
         if sample_format is not None and learner.units is None:
             run = learner.begin_stream(sample_format, settings)

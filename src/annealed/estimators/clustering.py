@@ -32,7 +32,7 @@ from annealed.estimators.kept_samples import (
 from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import check_parameters, one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
-from annealed.kernels import dense_blocks, kernel_for
+from annealed.kernels import dense_blocks
 from annealed.stored import Indices
 
 # Joining needs codevectors as fine as the gaps between clusters. With 100 it saw those of the 58
@@ -128,6 +128,10 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     thresholds : "scale_free" or "paper", default="scale_free"
         Whether thresholds and temperatures scale with the data as above, or are the paper's
         multiples of Delta_S d (see `paper_settings`).
+    engine : "online" or "block", default="online"
+        How levels learn. "online": one sample at a time, as the paper does. "block": blocks of
+        samples, as matrix products; of many features and codevectors several times as fast, of few
+        slower, and the way for rows on a GPU. The trajectory differs, the fixed points do not.
     polish : bool, default=False
         After `fit`, cool on with the number of codevectors fixed and end with hard clustering
         (T = 0), as k-means does. Clusters are then round, whatever ``shape`` is.
@@ -234,6 +238,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         drift_detector: str | Detector | None = None,
         recent_samples: int = 2000,
         thresholds: str = "scale_free",
+        engine: str = "online",
         polish: bool = False,
         compute_labels: bool = True,
         random_state: int | np.random.RandomState | None = None,
@@ -259,6 +264,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         self.drift_detector = drift_detector
         self.recent_samples = recent_samples
         self.thresholds = thresholds
+        self.engine = engine
         self.polish = polish
         self.compute_labels = compute_labels
         self.random_state = random_state
@@ -449,7 +455,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
 
     def _new_fast_path(self) -> FastPath:
         annealer = self._learner.annealer
-        sample_format = kernel_for(annealer.divergence).sample_format(self._sample_keys())
+        sample_format = annealer.kernel.sample_format(self._sample_keys())
         if sample_format is None or self._learner.watch is not None:
             return FastPath(annealer)
         run = annealer.classes[0].run

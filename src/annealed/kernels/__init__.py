@@ -1,10 +1,12 @@
 """Kernels: what happens to a codebook when samples arrive, and what it says about samples.
 
 `protocol` says what a kernel is. `compiled` is the C++ one, for the divergences that are built in;
-`reference` the NumPy one, for any.
+`reference` the NumPy one, for any. `block` learns blocks of samples by matrix products, in whatever
+arrays rows come (`array_rows`).
 """
 
-from annealed.kernels.choice import WORK_PER_CALL, kernel_for
+from annealed.kernels.block import BlockKernel
+from annealed.kernels.choice import WORK_PER_CALL, kernel_for, work_per_call
 from annealed.kernels.compiled import CompiledKernel, column_ranges, join_peaks
 from annealed.kernels.protocol import Kernel
 from annealed.kernels.reference import ReferenceKernel
@@ -12,6 +14,7 @@ from annealed.kernels.run_owner import RunOwner
 from annealed.kernels.sparse_rows import SparseRows, dense, dense_blocks, welcomes_sparse
 
 __all__ = [
-    "WORK_PER_CALL", "CompiledKernel", "Kernel", "ReferenceKernel", "RunOwner", "SparseRows",
-    "column_ranges", "dense", "dense_blocks", "join_peaks", "kernel_for", "welcomes_sparse",
+    "WORK_PER_CALL", "BlockKernel", "CompiledKernel", "Kernel", "ReferenceKernel", "RunOwner",
+    "SparseRows", "column_ranges", "dense", "dense_blocks", "join_peaks", "kernel_for",
+    "welcomes_sparse", "work_per_call",
 ]  # fmt: skip

@@ -19,6 +19,9 @@ class RunOwner:
     kernel: Any
     run: Any
 
+    def _new_kernel(self) -> Any:
+        return kernel_for(self.divergence)
+
     def _new_run(self) -> Any:
         raise NotImplementedError
 
@@ -31,7 +34,7 @@ class RunOwner:
     def __setstate__(self, state: dict[str, Any]) -> None:
         saved = state["run"]
         self.__dict__.update(state)
-        self.kernel = kernel_for(self.divergence)
+        self.kernel = self._new_kernel()
         if saved is not None:
             self.run = self._new_run()
             self.run.restore(saved)
