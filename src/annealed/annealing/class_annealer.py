@@ -50,9 +50,9 @@ from annealed.stored import (
 NEVER = int(np.iinfo(np.int64).max)
 # Samples a class must bring after a reheating before it goes along.
 SAMPLES_TO_RESUME = 50
-# The last levels on the way to a given K, when there are as many: their size is fixed. Blocks close
-# in short levels, whose split axes nobody will ask for, and a final one of full length: a codebook
-# of a fixed size follows T in a few blocks.
+# The last levels on the way to a given K, when there are as many: their size is fixed. Blocks
+# settle and close in short levels, of which the latter need no split axes, and end with one of full
+# length: a codebook of a fixed size follows T in a few blocks.
 SETTLING, CLOSING, FINAL = 1, 2, 3
 # Of a level that sees at most this share of the rows next to none has been seen by the levels that
 # it remembers: as in a stream, every row may turn axes and measure along them.
@@ -323,7 +323,7 @@ class ClassAnnealer(RunOwner):
         least = schedule.samples_per_codevector
         if self.tracking or not (schedule.thorough and schedule.looks_along_axes):
             return least
-        if self.fixed == CLOSING and self.engine == "block":
+        if self.fixed in (SETTLING, CLOSING) and self.engine == "block":
             return least
         if self._ends:
             return samples_to_close(least, len(book), self.rows)
@@ -360,15 +360,19 @@ class ClassAnnealer(RunOwner):
             again = state["weight"] / self.rows
             error = np.fmax(error, np.sqrt(again * scatter * state["p2"]) / seen)
         total = np.where(state["mass"] > 0, state["mass"], 1.0)
-        length = np.sqrt((turned**2).sum(axis=1, keepdims=True))
-        axis = np.where(length > 0, turned / np.where(length > 0, length, 1.0), state["axis"])
+        axis, before, memory = self.book.axis, self.book.before, self.book.memory
+        if self.run_settings["first_axis"] < NEVER:
+            length = np.sqrt((turned**2).sum(axis=1, keepdims=True))
+            axis = np.where(length > 0, turned / np.where(length > 0, length, 1.0), state["axis"])
+            before = state["axis"]
+            memory = 0.5 * length[:, 0]  # like critical temperatures: half of it is remembered
         rho = state["r"] * state["g"]
         return Codebook(
             mu=state["mu"],
             rho=rho / rho.sum(),
             axis=axis,
-            memory=0.5 * length[:, 0],  # like critical temperatures: half of it is remembered
-            before=state["axis"],
+            memory=memory,
+            before=before,
             critical=critical,
             error=error,
             mass=mass,

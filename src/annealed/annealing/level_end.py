@@ -27,7 +27,7 @@ GROWN_PAST = 2
 # And ends when associations are hard, H(Q|X) at most this many nats; each of its last levels has
 # this share of the temperature of the one before.
 HARD = 0.05
-CLOSING_SHARE = 0.6
+CLOSING_SHARE = {"online": 0.6, "block": 0.36}
 
 
 def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
@@ -224,7 +224,7 @@ def _close_given_K(
     if state.fixed not in (CLOSING, FINAL) and hottest > 0:
         coldest = annealer.rung_above(hottest)
     if coldest <= rung and state.fixed != FINAL and level.entropy > HARD:
-        coldest = annealer.rung_above(CLOSING_SHARE * state.temperature)
+        coldest = annealer.rung_above(CLOSING_SHARE[state.engine] * state.temperature)
     coldest = min(coldest, annealer.bottom)
     if coldest <= rung and state.fixed == CLOSING and state.engine == "block":
         state.fixed = FINAL

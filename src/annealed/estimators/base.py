@@ -104,6 +104,12 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
     # The parameters that were checked last, and what came of them.
     _checked: Annotated[Any, Stored.NEVER]
 
+    engine: str
+
+    @property
+    def _takes_arrays(self) -> bool:  # type: ignore[override]
+        return getattr(self, "engine", "online") == "block"
+
     # -- parameters ----------------------------------------------------------------------------
 
     def _parameters(self) -> tuple[BregmanDivergence, Schedule]:

@@ -25,7 +25,7 @@ from annealed.fine_tuning.stream_tuner import ANNEALED_LEVEL, Answering, StreamT
 from annealed.fine_tuning.tunable import LabelledRows
 from annealed.fine_tuning.units import Units
 from annealed.fine_tuning.vote import Vote, check_voters
-from annealed.kernels import WORK_PER_CALL
+from annealed.kernels import WORK_PER_CALL, dense
 from annealed.kernels.protocol import SampleFormat, StreamRun
 from annealed.path import AnnealingPath, Level, check_level
 from annealed.stored import State, Stored, one_width, require
@@ -425,7 +425,7 @@ class ClassLearner(Learner[ClassSettings]):
 
     def in_units(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Rows in the units they are compared in."""
-        return rows if self.units is None else self.units.to(rows)
+        return rows if self.units is None else self.units.to(dense(rows))
 
     def as_given(self, level: Level) -> Level:
         """A level with its codevectors in the units given."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
@@ -39,7 +39,15 @@ from annealed.fine_tuning.scoring import Candidate, Score
 from annealed.fine_tuning.stream_tuner import NEVER, Answering
 from annealed.fine_tuning.units import GIVEN, choose_units
 from annealed.fine_tuning.vote import Vote, Voter
-from annealed.kernels import SparseRows, dense_blocks, kernel_for
+from annealed.kernels import (
+    ArrayRows,
+    SparseRows,
+    dense,
+    dense_blocks,
+    is_foreign,
+    kernel_for,
+    to_host,
+)
 from annealed.kernels.protocol import ENDED
 from annealed.path import AnnealingPath, Level
 from annealed.stored import State, check_labels
@@ -325,6 +333,8 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
             assert drawn.labels is not None
             X, y, sample_weight = drawn.rows, drawn.labels, drawn.weights
         rows, labels = self._checked_labelled(X, y, divergence, reset=True)
+        if isinstance(rows, ArrayRows):
+            rows = dense(rows)  # fine-tuning, which takes most of the time, is for the host
         weights = mean_one(checked_weights(sample_weight, len(rows)))
         classes, index = np.unique(labels, return_inverse=True)
         self._check_weighted(classes, index, weights)
@@ -715,6 +725,14 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
         likeliest = self._posterior_of(self._rows_to_read(X)).argmax(axis=1)
         labels: Labels = self.classes_[likeliest]
         return labels
+
+    def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of `predict`."""
+        if not (self._takes_arrays and is_foreign(X)):
+            return float(super().score(X, y, sample_weight))
+        y, weights = (to_host(each) if is_foreign(each) else each for each in (y, sample_weight))
+        told = self.classes_[self._posterior_of(self._rows_to_read(X)).argmax(axis=1)]
+        return float(accuracy_score(y, told, sample_weight=weights))
 
     @consistent
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -32,7 +32,7 @@ from annealed.estimators.kept_samples import (
 from annealed.estimators.one_sample import FastPath, Sample
 from annealed.estimators.parameters import check_parameters, one_of, whole
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
-from annealed.kernels import dense_blocks
+from annealed.kernels import dense_blocks, given_back
 from annealed.stored import Indices
 
 # Joining needs codevectors as fine as the gaps between clusters. With 100 it saw those of the 58
@@ -357,8 +357,12 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         ndarray of shape (n_samples,)
         """
         self.fit(X, sample_weight=sample_weight)
-        there = self.compute_labels and not in_chunks(X)
-        return self.labels_ if there else self.predict(X)
+        labels: Indices
+        if not self.compute_labels or in_chunks(X):
+            labels = self.predict(X)
+        else:
+            labels = given_back(self.labels_, X) if self._takes_arrays else self.labels_
+        return labels
 
     @all_or_nothing
     def partial_fit(

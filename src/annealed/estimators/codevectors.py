@@ -20,7 +20,16 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from annealed.divergences import Array, BregmanDivergence, get_divergence
 from annealed.estimators.chunked_rows import by_chunk
-from annealed.kernels import SparseRows, column_ranges, kernel_for, welcomes_sparse
+from annealed.kernels import (
+    ArrayRows,
+    SparseRows,
+    column_ranges,
+    given_back,
+    is_foreign,
+    kernel_for,
+    to_host,
+    welcomes_sparse,
+)
 from annealed.kernels.protocol import Rows
 
 
@@ -47,14 +56,15 @@ def consistent(read: Callable[..., Any]) -> Callable[..., Any]:
     """Let a method that reads see one state of the estimator, also while another thread learns.
 
     What learns replaces the estimator's attributes all at once (`all_or_nothing`); reading works on
-    those that were there when it began.
+    those that were there when it began. Where rows come in arrays of another library, answers do.
     """
 
     @functools.wraps(read)
-    def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def reading(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         twin = object.__new__(type(self))
         twin.__dict__ = self.__dict__.copy()
-        return read(twin, *args, **kwargs)
+        answer = read(twin, X, *args, **kwargs)
+        return given_back(answer, X) if self._takes_arrays else answer
 
     return reading
 
@@ -68,6 +78,8 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     divergence: str | BregmanDivergence
     _takes_sparse: ClassVar[bool] = False
+    # Whether rows in arrays of other libraries than NumPy stay where they are.
+    _takes_arrays: bool = False
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -81,6 +93,8 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         Sparse ones stay sparse.
         """
+        if self._takes_arrays and is_foreign(X):
+            return self._checked_arrays(X, divergence, reset=reset)
         options = {"dtype": [np.float64, np.float32], **options}
         if sparse.issparse(X):
             refuse_sparse(X, divergence, self._takes_sparse)
@@ -91,6 +105,21 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         lowest, highest, finite = column_ranges(rows)
         if not finite:
             validate_data(self, X, reset=reset, **options)  # says what was wrong
+        divergence.check(rows, getattr(self, "feature_names_in_", None), (lowest, highest))
+        return rows
+
+    def _checked_arrays(self, X: Any, divergence: BregmanDivergence, *, reset: bool) -> Rows:
+        """Rows in an array of another library, where they are."""
+        if len(X.shape) != 2 or 0 in X.shape:
+            raise ValueError(
+                f"Expected an array of rows and features, at least one of each, got one of shape "
+                f"{tuple(X.shape)}"
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        rows: Rows = ArrayRows.floating(X)
+        lowest, highest, finite = column_ranges(rows)
+        if not finite:
+            raise ValueError("Input X contains NaN or infinity")
         divergence.check(rows, getattr(self, "feature_names_in_", None), (lowest, highest))
         return rows
 
@@ -114,7 +143,7 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         rows = self._checked_rows(X, divergence, reset=reset)
-        labels = column_or_1d(y, warn=True)
+        labels = column_or_1d(to_host(y) if is_foreign(y) else y, warn=True)
         if len(labels) != len(rows):
             raise ValueError(f"X has {len(rows)} rows, but y has {len(labels)} labels")
         return rows, labels
@@ -221,7 +250,8 @@ def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array | 
     """Sample weights as floats; ValueError if they are not finite, negative or all zero."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=float)
+    given = to_host(sample_weight) if is_foreign(sample_weight) else sample_weight
+    weights = np.asarray(given, dtype=float)
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):

@@ -5,6 +5,7 @@
 arrays rows come (`array_rows`).
 """
 
+from annealed.kernels.array_rows import ArrayRows, given_back, is_foreign, to_host
 from annealed.kernels.block import BlockKernel
 from annealed.kernels.choice import WORK_PER_CALL, kernel_for, work_per_call
 from annealed.kernels.compiled import CompiledKernel, column_ranges, join_peaks
@@ -14,7 +15,7 @@ from annealed.kernels.run_owner import RunOwner
 from annealed.kernels.sparse_rows import SparseRows, dense, dense_blocks, welcomes_sparse
 
 __all__ = [
-    "WORK_PER_CALL", "BlockKernel", "CompiledKernel", "Kernel", "ReferenceKernel", "RunOwner",
-    "SparseRows", "column_ranges", "dense", "dense_blocks", "join_peaks", "kernel_for",
-    "welcomes_sparse", "work_per_call",
+    "WORK_PER_CALL", "ArrayRows", "BlockKernel", "CompiledKernel", "Kernel", "ReferenceKernel",
+    "RunOwner", "SparseRows", "column_ranges", "dense", "dense_blocks", "given_back", "is_foreign",
+    "join_peaks", "kernel_for", "to_host", "welcomes_sparse", "work_per_call",
 ]  # fmt: skip

@@ -99,6 +99,14 @@ class ArrayRows:
         self.dtype = np.dtype(np.float32 if single else np.float64)
 
     @classmethod
+    def floating(cls, array: Any) -> ArrayRows:
+        """Rows of any numbers: as they are if float32 or float64, otherwise converted."""
+        xp = namespace_of(array)
+        if array.dtype not in (xp.float32, xp.float64):
+            array = xp.asarray(array, dtype=xp.float64)
+        return cls(array)
+
+    @classmethod
     def of(cls, array: Any) -> Any:
         """The same, but NumPy arrays as they are."""
         return array if isinstance(array, np.ndarray) else cls(array)
@@ -141,6 +149,16 @@ class ArrayRows:
         finite = bool(self.xp.all(self.xp.isfinite(self.xp.sum(self.array, axis=0))))
         finite = finite or bool(self.xp.all(self.xp.isfinite(self.array)))
         return low, high, finite
+
+
+def given_back(answer: Any, X: Any) -> Any:
+    """An answer in a NumPy array as an array like X, where X is; texts stay as they are."""
+    if not (is_foreign(X) and isinstance(answer, np.ndarray) and answer.dtype.kind in "biuf"):
+        return answer
+    xp = namespace_of(X)
+    given = xp.asarray(np.ascontiguousarray(answer), device=X.device)
+    single = answer.dtype.kind == "f" and X.dtype == xp.float32
+    return xp.asarray(given, dtype=xp.float32) if single else given
 
 
 def place_of(X: Any, single: bool) -> Place:

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from annealed.divergences import LARGEST, Array, BregmanDivergence
 from annealed.kernels import sparse_rows
+from annealed.kernels.array_rows import ArrayRows
+from annealed.kernels.block import reading
 from annealed.kernels.protocol import (
     ClassIndices,
     Integers,
@@ -269,6 +271,8 @@ class CompiledKernel(Kernel):
     # -- reading -------------------------------------------------------------------------------
 
     def divergences(self, X: Rows, mu: Array, relevance: Array | None = None) -> Array:
+        if isinstance(X, ArrayRows):
+            return reading.divergences(self.divergence, X, mu, relevance)
         if isinstance(X, SparseRows):
             if relevance is None:
                 return sparse_rows.divergences(self, X, mu)
@@ -279,6 +283,8 @@ class CompiledKernel(Kernel):
         )
 
     def assign(self, X: Rows, mu: Array, log_weight: Array, T: float) -> Integers:
+        if isinstance(X, ArrayRows):
+            return reading.assign(self.divergence, X, mu, log_weight, T)
         if isinstance(X, SparseRows):
             return sparse_rows.assign(self, X, mu, log_weight, T)
         return self._compiled.assign(
@@ -296,6 +302,10 @@ class CompiledKernel(Kernel):
         sharpness: Array | None = None,
         relevance: Array | None = None,
     ) -> tuple[Array, Array, Array]:
+        if isinstance(X, ArrayRows):
+            return reading.associate(
+                self.divergence, X, mu, log_weight, T, group, groups, sharpness, relevance
+            )
         if isinstance(X, SparseRows):
             if T > 0 and relevance is None:
                 return sparse_rows.associate(self, X, mu, log_weight, T, group, groups, sharpness)
@@ -322,6 +332,8 @@ class CompiledKernel(Kernel):
         group: Integers,
         factors: Array,
     ) -> Array:
+        if isinstance(X, ArrayRows):
+            return reading.losses(self.divergence, X, classes, mu, log_weight, T, group, factors)
         if isinstance(X, SparseRows):
             total = np.zeros(len(factors))
             for at, rows in X.blocks():
@@ -335,6 +347,8 @@ class CompiledKernel(Kernel):
     def hard_sums(
         self, X: Rows, mu: Array, weights: Array | None
     ) -> tuple[Array, Array, Integers, float]:
+        if isinstance(X, ArrayRows):
+            return reading.hard_sums(self.divergence, X, mu, weights)
         if isinstance(X, SparseRows):
             return sparse_rows.hard_sums(self, X, mu, weights)
         weight, total, labels, distortion = self._compiled.hard_sums(
@@ -357,7 +371,7 @@ def running_standardise(X: Array, count: Array, mean: Array, m2: Array, fill: Ar
 
 def column_ranges(X: Rows) -> tuple[Array, Array, bool]:
     """Lowest and highest value of every column, and whether all values are finite."""
-    if isinstance(X, SparseRows):
+    if isinstance(X, SparseRows | ArrayRows):
         return X.ranges()
     return _column_ranges(X, n_threads())
 

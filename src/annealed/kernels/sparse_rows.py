@@ -97,7 +97,7 @@ def dense_blocks(rows: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
         for here, block in rows.blocks():
             yield here, dense(block)
     else:
-        yield slice(0, len(rows)), rows
+        yield slice(0, len(rows)), dense(rows)
 
 
 def welcomes_sparse(divergence: BregmanDivergence) -> bool:

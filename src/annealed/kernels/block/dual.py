@@ -19,10 +19,12 @@ class Dual:
     Parameters
     ----------
     divergence : BregmanDivergence
+    relevance : array of shape (d,), optional
+        How much every feature counts.
     """
 
-    def __init__(self, divergence: BregmanDivergence) -> None:
-        self.divergence, self.matrix = divergence, divergence.matrix
+    def __init__(self, divergence: BregmanDivergence, relevance: Array | None = None) -> None:
+        self.divergence, self.matrix, self.relevance = divergence, divergence.matrix, relevance
         # Single precision is for these: others have slopes that grow without bound towards the
         # boundary of their domain.
         self.quadratic = divergence.kernel == "squared_euclidean"
@@ -50,13 +52,14 @@ class Dual:
 
     def slopes(self, mu: Array, c: Array) -> tuple[Array, Array]:
         """theta(mu) - theta(c) and d(c, mu) of every codevector."""
+        counts = np.ones(mu.shape[1]) if self.relevance is None else self.relevance
         if self.quadratic:
             from_c = mu - self.inside(c[None, :])
-            return 2 * from_c, (from_c**2).sum(axis=1)
+            return 2 * from_c * counts, from_c**2 @ counts
         one = c[None, :]
         slope = self.divergence.gradient(mu) - self.divergence.gradient(one)
         if isinstance(self.divergence, Separable):
-            return slope, self.divergence.terms(one, mu).sum(axis=1)
+            return slope * counts, self.divergence.terms(one, mu) @ counts
         return slope, self.divergence.pairwise(one, mu)[0]
 
     def rows(self, place: Place, x: Any, c: Array, unit: float) -> Any:
@@ -70,14 +73,16 @@ class Dual:
 
     def own(self, place: Place, x: Any, z: Any, c: Array, unit: float, T: float) -> Any:
         """d(x, c)/T of every row."""
-        xp = place.xp
-        if self.quadratic:
-            return xp.sum(z * z, axis=1) * (unit**2 / T)
-        if self.divergence.kernel is None:
+        xp, name = place.xp, self.divergence.kernel
+        if name is None:
             return place.put(
                 self.divergence.pairwise(np.asarray(to_host(x), dtype=float), c[None, :])[:, 0] / T
             )
-        return xp.sum(_TERMS[self.divergence.kernel](xp, x, place.put(c)), axis=1) / T
+        terms = z * z if self.quadratic else _TERMS[name](xp, x, place.put(c))
+        total = xp.sum(terms, axis=1)
+        if self.relevance is not None:
+            total = terms @ place.put(self.relevance)
+        return total * (unit**2 / T)
 
     def hessian_product(self, mu: Array, a: Array) -> Array:
         """H(mu_i) a_i in the coordinates of the kernel."""

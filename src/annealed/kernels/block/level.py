@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,8 @@ def step_size(settings: RunSettings, n: float, w: float) -> float:
     return max(-math.expm1(kept), -math.expm1(w * math.log1p(-alpha_min)))
 
 
-class Samples(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Samples:
     """Samples in the order they came: those ``rows`` of X."""
 
     X: Rows
@@ -109,7 +111,8 @@ class Samples(NamedTuple):
         return Samples(ArrayRows.of(rows_at(self.X, self.rows, copy=True)), own, self.w, self.part)
 
 
-class Chunk(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Chunk:
     """Samples that are summed up together."""
 
     x: Any
@@ -191,7 +194,8 @@ class BlockLevel:
         self.block_end = min([self.count + min(size, self.largest), *self._events()])
         self.block_weight, self.single = 0.0, False
         self.block_p, self.block_pz = np.zeros(len(self.mu)), np.zeros_like(self.mu)
-        self.block_py, self.block_pyz = np.zeros(len(self.mu)), np.zeros_like(self.mu)
+        self.block_py = np.zeros(len(self.mu))
+        self.block_pyz = np.zeros_like(self.mu) if self._looks else np.zeros((0, 0))
         self._found: dict[Place, Found] = {}
 
     def _events(self) -> Iterator[int]:
@@ -217,6 +221,11 @@ class BlockLevel:
             self._aim()
         if since == stretch or (since and since % max(stretch // TURNS_OF_A_LEVEL, 1) == 0):
             self._turn()
+
+    @property
+    def _looks(self) -> bool:
+        """Whether rows of this block look along the axes."""
+        return bool(self.block_begin >= self.settings["first_axis"])
 
     @property
     def room(self) -> int:
@@ -245,7 +254,7 @@ class BlockLevel:
         self.seen += float(len(rows) if weights is None else weights[rows].sum())
         self._learn(chunks, place)
         if self.count == self.block_end:
-            self._settle(Chunk.of(chunks[-1][-1:], place))
+            self._settle(chunks[-1])
             self._begin_block()
 
     def _learn(self, chunks: list[list[Samples]], place: Place) -> None:
@@ -276,12 +285,12 @@ class BlockLevel:
         # fourth powers are neither too large nor too small.
         unit = 2.0 ** round(0.5 * math.log2(T)) if self.single else 1.0
         slope, offset = self.dual.slopes(self.mu, c)
-        looks = self.block_begin >= self.settings["first_axis"]
+        slope *= unit / T
         frozen = Frozen(
-            place.put(slope * (unit / T)),
+            place.put(slope),
             place.put(self._log_rho() - offset / T),
-            place.put(self.u) if looks else None,
-            place.put((self.u * from_c).sum(axis=1) / unit) if looks else None,
+            place.put(self.u) if self._looks else None,
+            place.put((self.u * from_c).sum(axis=1) / unit) if self._looks else None,
         )
         self._found[place] = Found(frozen, c, unit, from_c)
         return self._found[place]
@@ -332,22 +341,25 @@ class BlockLevel:
         self.y2 += unit**2 * said.axis_y2.astype(float)
         self.y4 += unit**4 * said.axis_y4.astype(float)
 
-    def _settle(self, last: Chunk | None) -> None:
-        """A block is over: the codevectors move, and axes hear of it."""
+    def _settle(self, last: list[Samples] | None) -> None:
+        """A block is over, with its last chunk: the codevectors move, and axes hear of it."""
         settings, weight = self.settings, self.block_weight
         (found,) = list(self._found.values())[-1:] or [self._find(Place(np, np.dtype(float)))]
         small = None
         if last is not None and self.count > settings["at_least"] - settings["patience"]:
             small = self._steps_of(last)
         # Sums of w p (x - mu) and of w p y (x - mu).
-        moved = found.unit * self.block_pz - self.block_p[:, None] * found.from_c
-        self.turned += found.unit**2 * self.block_pyz
-        self.turned -= (found.unit * self.block_py)[:, None] * found.from_c
+        moved = found.unit * self.block_pz
+        moved -= self.block_p[:, None] * found.from_c
+        if self._looks:
+            self.turned += found.unit**2 * self.block_pyz
+            self.turned -= (found.unit * self.block_py)[:, None] * found.from_c
         share = step_size(settings, self.n, weight) / weight
         self.n += weight
         self.rho = np.maximum(self.rho + share * (self.block_p - weight * self.rho), 0.0)
         step = np.divide(share, self.rho, out=np.zeros_like(self.rho), where=self.rho > 0)
-        self.mu += step[:, None] * moved
+        moved *= step[:, None]
+        self.mu += moved
         np.clip(self.mu, self.low, self.high, out=self.mu)
         if small is not None:
             self._count_small(*small)
@@ -355,11 +367,15 @@ class BlockLevel:
             self.count >= settings["at_least"] and self.streak >= settings["patience"]
         ) or self.count >= settings["at_most"]
 
-    def _steps_of(self, chunk: Chunk) -> tuple[Array, Array]:
+    def _steps_of(self, last: list[Samples]) -> tuple[Array, Array]:
         """alpha p_i and d(x, mu_i) of the last rows of a block, in the difference form."""
-        some = slice(max(len(chunk) - self.settings["patience"], 0), None)
-        x = self.dual.inside(np.asarray(to_host(chunk.x[some, :]), dtype=float))
-        w = np.ones(len(x)) if chunk.w is None else chunk.w[some]
+        some: list[Samples] = []
+        for part in reversed(last):
+            left = self.settings["patience"] - sum(len(one) for one in some)
+            some = [replace(part, rows=part.rows[max(len(part) - left, 0) :]), *some]
+        chunk = Chunk.of(some, Place(np, np.dtype(float)))
+        x = self.dual.inside(chunk.x)
+        w = np.ones(len(x)) if chunk.w is None else chunk.w
         d = self.measure.divergences(x, self.mu)
         exponent = self._log_rho() - d / self.settings["T"]
         p = np.exp(exponent - exponent.max(axis=1, keepdims=True))
@@ -416,8 +432,11 @@ class BlockLevel:
 
     def restore(self, state: State) -> None:
         K, d = self.mu.shape
-        for name in (*self._arrays, "r"):
-            if np.shape(state[name]) != np.shape(self.rho if name == "r" else getattr(self, name)):
+        self.block_begin = state["block_begin"]
+        shapes = {name: np.shape(getattr(self, name)) for name in self._arrays} | {"r": (K,)}
+        shapes["block_pyz"] = (K, d) if self._looks else (0, 0)
+        for name, shape in shapes.items():
+            if np.shape(state[name]) != shape:
                 raise ValueError(f"a level of {K} codevectors in {d} dimensions has another {name}")
         x, w, roles = (
             np.array(state[name]) for name in ("pending", "pending_weights", "pending_roles")
@@ -438,7 +457,7 @@ class BlockLevel:
 
     def read(self) -> State:
         if self.count == self.block_begin:
-            return self.state()
+            return self._state_read()
         twin = object.__new__(BlockLevel)
         twin.__dict__.update(self.__dict__)
         for name in (*self._arrays, "rho"):
@@ -449,7 +468,13 @@ class BlockLevel:
             parts, twin._waiting = twin._waiting, []
             twin._learn([parts], Place(np, dtype))
         twin._settle(None)
-        return twin.state()
+        return twin._state_read()
+
+    def _state_read(self) -> State:
+        """What others look at."""
+        state: State = {name: getattr(self, name).copy() for name in self._arrays[:11]}
+        state |= {name: getattr(self, name) for name in self._numbers[:8]}
+        return state | {"r": self.rho.copy(), "g": 1.0}
 
     # -- one sample at a time: each is looked at -------------------------------------------------
 

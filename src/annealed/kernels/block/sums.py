@@ -140,7 +140,7 @@ def block_sums(
         return sums
     least = LEAST_ASSOCIATION if w is None else LEAST_ASSOCIATION * w[:seen, None]
     p = p[:seen, :]
-    p = xp.where(p > least, p, xp.zeros_like(p))
+    p = xp.where(p > least, p, 0.0)
     if observed:
         scores = xp.sum(p * s, axis=0)
         sums = sums._replace(
