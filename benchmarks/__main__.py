@@ -20,6 +20,7 @@ NAMES = (
     "streams",
     "threads",
     "cluster",
+    "engines",
 )
 
 

@@ -49,9 +49,9 @@ from annealed.threads import go_on, in_threads, n_threads
 # What a block may move the codebook by, and the most rows it has.
 SHARE = 0.25
 LARGEST_BLOCK = 1 << 14
-# Rows of a NumPy array that are summed up at a time: their associations with a few hundred
-# codevectors fit the second-level cache.
-CHUNK = 512
+# Rows of a NumPy array that are summed up at a time: few enough for their associations to stay in a
+# cache, many enough for the sums of a chunk to be added in a small part of the time it takes.
+CHUNK = 1024
 # Times an axis turns before it is measured along, a step of power iteration each.
 TURNS_OF_A_LEVEL = 3
 BOTH = TURNS | MEASURES
@@ -265,9 +265,9 @@ class BlockLevel:
 
         def sums(parts: list[Samples]) -> tuple[float, Sums]:
             go_on()
-            chunk = Chunk.of(parts, place)
+            chunk, turning, measuring = self._by_roles(Chunk.of(parts, place), place)
             weight = float(len(chunk) if chunk.w is None else chunk.w.sum())
-            return weight, self._sums(chunk, place, found)
+            return weight, self._sums(chunk, place, found, turning, measuring)
 
         threads = n_threads() if place.xp is np and self.dual.shares_threads else 1
         for at in range(0, len(chunks), threads):
@@ -299,19 +299,30 @@ class BlockLevel:
         with np.errstate(divide="ignore"):
             return np.maximum(np.log(self.rho), NO_WEIGHT)
 
-    def _sums(self, chunk: Chunk, place: Place, found: Found) -> Sums:
+    def _by_roles(self, chunk: Chunk, place: Place) -> tuple[Chunk, int, int]:
+        """Rows so that those that turn axes come first and those that measure last.
+
+        And how many turn, and where those that measure begin.
+        """
+        roles = chunk.roles
+        if not self._looks:
+            return chunk, 0, 0
+        if roles is None or not self.settings["by_roles"]:
+            return chunk, len(chunk), 0
+        order = np.argsort(np.array([0, 0, 2, 1])[roles], kind="stable")
+        turning = int(np.count_nonzero(roles & TURNS))
+        measuring = len(chunk) - int(np.count_nonzero(roles & MEASURES))
+        w = None if chunk.w is None else chunk.w[order]
+        return Chunk(place.ordered(chunk.x, order), w, roles[order]), turning, measuring
+
+    def _sums(self, chunk: Chunk, place: Place, found: Found, turning: int, measuring: int) -> Sums:
         """What a chunk says. Nothing of the level changes."""
-        settings = self.settings
-        observed = self.block_begin >= settings["second_axis"]
-        x, w, turning, measuring = chunk.x, chunk.w, len(chunk), 0
-        if found.frozen.axis is None:
-            turning = 0
-        elif settings["by_roles"] and chunk.roles is not None:
-            x, w, turning, measuring = _by_roles(chunk, place)
-        z = self.dual.rows(place, x, found.c, found.unit)
-        own = self.dual.own(place, x, z, found.c, found.unit, settings["T"]) if observed else None
+        z = self.dual.rows(place, chunk.x, found.c, found.unit)
+        own, observed = None, self.block_begin >= self.settings["second_axis"]
+        if observed:
+            own = self.dual.own(place, chunk.x, z, found.c, found.unit, self.settings["T"])
         return block_sums(
-            place.xp, z, found.frozen, None if w is None else place.put(w), own=own,
+            place.xp, z, found.frozen, None if chunk.w is None else place.put(chunk.w), own=own,
             observed=observed, turning=turning, measuring=measuring,
         )  # fmt: skip
 
@@ -488,17 +499,3 @@ class BlockLevel:
 
     def associations(self, x: Any, sample_format: SampleFormat, /) -> None:
         return None
-
-
-def _by_roles(chunk: Chunk, place: Place) -> tuple[Any, Array | None, int, int]:
-    """Rows so that those that turn axes come first and those that measure last.
-
-    And how many turn, and where those that measure begin.
-    """
-    roles = chunk.roles
-    assert roles is not None
-    order = np.argsort(np.array([0, 0, 2, 1])[roles], kind="stable")
-    turning = int(np.count_nonzero(roles & TURNS))
-    measuring = len(chunk) - int(np.count_nonzero(roles & MEASURES))
-    w = None if chunk.w is None else chunk.w[order]
-    return place.ordered(chunk.x, order), w, turning, measuring
