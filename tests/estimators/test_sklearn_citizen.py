@@ -708,7 +708,7 @@ def test_density_of_a_classifier_mixes_the_classes_by_their_priors(blobs):
 @pytest.mark.parametrize("split", ["variance", "perturb"])
 def test_at_gives_a_model_for_every_K(kind, split, blobs):
     X, y = blobs
-    est = make(kind, split=split).fit(X, y)
+    est = make(kind, split=split, K_max=20).fit(X, y)
     before = est.predict_proba(X)
     first, last = est.path_[0].n_codevectors, est.path_[-1].n_codevectors
     assert last > first + 5
