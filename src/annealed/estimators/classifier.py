@@ -726,19 +726,18 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
         labels: Labels = self.classes_[likeliest]
         return labels
 
+    @consistent
     def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of `predict`."""
+        """The share of rows whose class is the predicted one."""
+        if in_chunks(X):
+            return self._score_in_chunks(X, y, sample_weight)
         if not (self._takes_arrays and is_foreign(X)):
             return float(super().score(X, y, sample_weight))
         y, weights = (to_host(each) if is_foreign(each) else each for each in (y, sample_weight))
         told = self.classes_[self._posterior_of(self._rows_to_read(X)).argmax(axis=1)]
         return float(accuracy_score(y, told, sample_weight=weights))
 
-    @consistent
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """The share of rows whose class is the predicted one."""
-        if not in_chunks(X):
-            return float(super().score(X, y, sample_weight))
+    def _score_in_chunks(self, X: Any, y: Any, sample_weight: Any) -> float:
         rows, reader = ChunkedRows(X), self._for_reading(X, whole=False)
         beside = rows.beside(y, "y"), rows.beside(sample_weight, "sample_weight")
         right, mass = rows.sums(right_of, reader, "score", *beside)
