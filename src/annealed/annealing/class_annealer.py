@@ -51,8 +51,8 @@ NEVER = int(np.iinfo(np.int64).max)
 # Samples a class must bring after a reheating before it goes along.
 SAMPLES_TO_RESUME = 50
 # The last levels on the way to a given K, when there are as many: their size is fixed. Blocks
-# settle and close in short levels, of which the latter need no split axes, and end with one of full
-# length: a codebook of a fixed size follows T in a few blocks.
+# settle and close in short levels, of which the latter need no split axes, and end with a longer
+# one: a codebook of a fixed size follows T in a few blocks.
 SETTLING, CLOSING, FINAL = 1, 2, 3
 # Of a level that sees at most this share of the rows next to none has been seen by the levels that
 # it remembers: as in a stream, every row may turn axes and measure along them.
@@ -326,7 +326,8 @@ class ClassAnnealer(RunOwner):
         if self.fixed in (SETTLING, CLOSING) and self.engine == "block":
             return least
         if self._ends:
-            return samples_to_close(least, len(book), self.rows)
+            enough = samples_to_close(least, len(book), self.rows)
+            return max(least, enough // 2) if self.fixed == FINAL else enough
         distortion = self._mean_distortion(book)
         return samples_per_codevector(book, T, schedule, distortion, self._dimensions, self.rows)
 
@@ -409,6 +410,16 @@ class ClassAnnealer(RunOwner):
             entropy = min(max(entropy, 0.0), weight_entropy(book))  # H(Q|X) <= H(Q)
         level = ClassLevel(book, self.samples + state["count"], max(distortion, 0.0), entropy)
         return level, together
+
+    def keep(self, rung: int, level: ClassLevel) -> None:
+        """Let a level be the one of its rung.
+
+        Axes of before its last turn were for the splits at its end: large codebooks in many
+        dimensions would take up half as much again with them.
+        """
+        book = level.book
+        book = replace(book, before=book.axis, resting_before=book.resting_axis)
+        self.levels[rung] = replace(level, book=book)
 
     def _information(self, book: Codebook) -> float:
         """sum_i rho_i d(mu_i, mean): what the positions of the codevectors explain."""

@@ -199,7 +199,10 @@ def reduced(book: Codebook, K: int, divergence: BregmanDivergence) -> Codebook:
 
     def cost(i: Nodes) -> Array:
         """Distortion it costs to join these with each of the others; infinite with itself."""
-        distance = kernel.divergences(mu[i], mu) + kernel.divergences(mu, mu[i]).T
+        distance = kernel.divergences(mu, mu[i]).T
+        # The squared Euclidean one is the same both ways, to the last bit.
+        same = divergence.kernel == "squared_euclidean" and divergence.matrix is None
+        distance = distance + (distance if same else kernel.divergences(mu[i], mu))
         weight = rho[i, None] * rho / np.maximum(rho[i, None] + rho, 1e-300)
         joining = np.where(rest, weight * distance, np.inf)
         joining[np.arange(len(i)), i] = np.inf

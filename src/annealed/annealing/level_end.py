@@ -55,7 +55,7 @@ def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
     if _has_grown(annealer, state, level, unstable):
         _close_given_K(annealer, state, level, unstable)
         return
-    state.levels[rung] = level
+    state.keep(rung, level)
     if rung >= annealer.last_rung and _still_to_grow(annealer, level):
         annealer.last_rung = rung + 1
     allowed = _allowed(annealer, unstable, others + K)
@@ -218,7 +218,7 @@ def _close_given_K(
         joined = codebook.reduced(level.book, schedule.wanted, annealer.divergence)
         state.begin(joined, rung, state.temperature, schedule)
         return
-    state.levels[rung] = level
+    state.keep(rung, level)
     hottest = float(state.unstable_below(level.book).max())
     coldest = rung
     if state.fixed not in (CLOSING, FINAL) and hottest > 0:
