@@ -76,10 +76,14 @@ class Density:
         square = (points**2).sum(axis=1)
         self.distances = np.maximum(square[:, None] + square - 2 * points @ points.T, 0.0)
         self.first, self.second = _neighbours(self.distances)
-        ends = self.distances[self.first], self.distances[self.second]
         apart = self.distances[self.first, self.second]
-        # |x - (a + b)/2|^2 = (|x - a|^2 + |x - b|^2)/2 - |a - b|^2/4
-        self.to_middles = np.maximum((ends[0] + ends[1]) / 2 - apart[:, None] / 4, 0.0)
+        # |x - (a + b)/2|^2 = (|x - a|^2 + |x - b|^2)/2 - |a - b|^2/4, in one array: it is the
+        # largest of all.
+        self.to_middles = self.distances[self.first]
+        self.to_middles += self.distances[self.second]
+        self.to_middles /= 2
+        self.to_middles -= apart[:, None] / 4
+        np.maximum(self.to_middles, 0.0, out=self.to_middles)
 
     @cached_property
     def widest(self) -> float:
