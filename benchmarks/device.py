@@ -121,7 +121,7 @@ def measure(sums: ModuleType, n: int, d: int, K: int, device: str) -> list[str]:
     centres = normal(K, d)
     X = 0.5 * normal(n, d)
     X += centres[torch.arange(n, device=device) % K]
-    T = 0.5 * d**0.5
+    T = 0.5 * d  # associations are shared by several codevectors: no sum is next to nothing
     slope, bias = 2 * centres / T, -(centres**2).sum(dim=1) / T
     axis = normal(K, d) / d**0.5
     frozen = sums.Frozen(slope, bias, axis, (axis * centres).sum(dim=1))
