@@ -134,13 +134,28 @@ public:
     // of an unfinished block wait in `pending`, and a level ends with a block.
     Doubles pending, pending_weights, pending_roles;
 
+    static constexpr bool has_blocks = std::is_same<Divergence, SquaredEuclidean>::value;
     bool looks_ahead() const {
-        return std::is_same<Divergence, SquaredEuclidean>::value && d >= 48 &&
-               static_cast<std::int64_t>(K) * d >= 2048;
+        return has_blocks && d >= 48 && static_cast<std::int64_t>(K) * d >= 2048;
     }
 
     // Learn what is pending.
     void settle() {
+        if constexpr (has_blocks) settle_block();
+    }
+
+private:
+    Doubles low_, high_, matrix_;
+    RowReader<Divergence> reader_;
+    Doubles divergence_, e_;
+    const std::size_t stride_, z_stride_;  // from row to row of what is kept for a block
+    Doubles ahead_, share_, kept_;  // [rows][K] distances, shares of each row; [K] of mu itself
+    Doubles watched_;               // [rows][K] w p of rows that are still to look along the axes
+    Doubles along_, of_mu_;         // [rows][K] <u, z>, [K] <u, m>
+    Doubles centre_, z_, length_;   // [d] mean of the rows; [rows][d] rows less it, their |z|^2
+    int doing_[longest_block] = {};
+
+    void settle_block() {
         const int rows = static_cast<int>(pending_weights.size());
         if (rows == 0) return;
         const std::size_t padded = r.size();
@@ -192,17 +207,6 @@ public:
         pending_weights.clear();
         pending_roles.clear();
     }
-
-private:
-    Doubles low_, high_, matrix_;
-    RowReader<Divergence> reader_;
-    Doubles divergence_, e_;
-    const std::size_t stride_, z_stride_;  // from row to row of what is kept for a block
-    Doubles ahead_, share_, kept_;  // [rows][K] distances, shares of each row; [K] of mu itself
-    Doubles watched_;               // [rows][K] w p of rows that are still to look along the axes
-    Doubles along_, of_mu_;         // [rows][K] <u, z>, [K] <u, m>
-    Doubles centre_, z_, length_;   // [d] mean of the rows; [rows][d] rows less it, their |z|^2
-    int doing_[longest_block] = {};
 
     bool converged() const { return count >= settings.at_least && streak >= settings.patience; }
 
