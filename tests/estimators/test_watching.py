@@ -11,6 +11,9 @@ from annealed.drift import MOST_ALARMS, StreamRecord
 
 PLACES = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
 
+# Arithmetic of our own: left out where other versions of the dependencies are tried.
+pytestmark = pytest.mark.quality
+
 
 def labelled(n, seed=0):
     rng = np.random.default_rng(seed)
