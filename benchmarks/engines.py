@@ -99,11 +99,11 @@ def sets_of_clusters(quick: bool) -> Iterator[tuple[str, Callable[[int], tuple[R
 
 
 CHILD = """
-import resource, sys
+import re, sys
 import numpy as np
 from annealed import ODAClustering
-def peak():
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak():  # not ru_maxrss, which a process begins with its parent's
+    return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 before = peak()
 rows = np.load(sys.argv[1])
 ODAClustering(int(sys.argv[2]), engine=sys.argv[3], random_state=0).fit(rows)
