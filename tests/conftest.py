@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -33,3 +35,26 @@ def blobs():
     X = np.array([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0]])[y] + rng.normal(size=(240, 2))
     order = rng.permutation(240)
     return X[order], y[order]
+
+
+class Done(NamedTuple):
+    """What a process would have left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(monkeypatch, capsysbinary):
+    """The command within this process, which spares the seconds that imports take."""
+    from annealed.__main__ import main
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["annealed", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        out, err = capsysbinary.readouterr()
+        return Done(exit.value.code or 0, out.decode(), err.decode())
+
+    return run

@@ -726,7 +726,7 @@ def test_interrupt_stops_a_long_fit_and_leaves_the_estimator_as_it_was(est, d, f
     learn_rows = CompiledKernel.learn
     monkeypatch.setattr(CompiledKernel, "learn", interrupted)
     monkeypatch.setattr(
-        "annealed.annealing.annealer.WORK_PER_CALL", 20_000
+        "annealed.kernels.choice.WORK_PER_CALL", 20_000
     )  # less than one round of rows
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = pickle.dumps(est.__dict__)
