@@ -112,7 +112,7 @@ def test_reheating_part_of_the_way_keeps_the_hotter_levels():
 )
 def test_impossible_reheating_is_refused(arguments, words):
     X = np.random.default_rng(0).normal(size=(5000, 2))
-    model = ODAClustering(3).partial_fit(X)
+    model = ODAClustering(3, shape="round", recent_samples=0).partial_fit(X)
     with pytest.raises(ValueError, match=words):
         model.reheat(**arguments)
     with pytest.raises(ValueError, match="warming up"):
@@ -222,8 +222,8 @@ def test_a_threshold_that_cannot_be_is_refused(threshold):
 
 @pytest.mark.parametrize("temperature", ["hot", float("inf"), float("nan"), -1])
 def test_a_temperature_that_cannot_be_is_refused(temperature):
-    X = np.random.default_rng(0).normal(size=(3000, 2))
-    model = ODAClustering(2, random_state=0).partial_fit(X)
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    model = ODAClustering(2, shape="round", recent_samples=0, random_state=0).partial_fit(X)
     with pytest.raises(ValueError, match="temperature must be a number above"):
         model.reheat(temperature)
     with pytest.raises(ValueError, match="factor must be a number above 1"):

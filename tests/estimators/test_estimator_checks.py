@@ -34,7 +34,7 @@ ESTIMATORS = [
     ODAClassifier(
         level="last", fine_tune=None, split="perturb", divergence="i_divergence", K_max=10
     ),
-    ODAClassifier(level="last", fine_tune=None, engine="block"),
+    ODAClassifier(level="last", fine_tune=None, engine="block", **tries({"gamma": 0.5}, {})),
     ODAClustering(n_clusters=2, engine="block", **tries({"K_max": 10}, {})),
     StochasticVQ(),
     StochasticVQ(3, init="random", divergence="i_divergence"),
