@@ -271,3 +271,6 @@ def main(*, quick: bool = False, gigabytes: float | None = None) -> None:
 
 def _import() -> None:
     import annealed.estimators  # noqa: F401  (so that no step pays for it)
+
+    if CORES:  # importing the benchmarks has bound the worker to one of them, the same for all
+        os.sched_setaffinity(0, CORES)
