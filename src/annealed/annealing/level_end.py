@@ -27,7 +27,7 @@ GROWN_PAST = 2
 # And ends when associations are hard, H(Q|X) at most this many nats; each of its last levels has
 # this share of the temperature of the one before.
 HARD = 0.05
-CLOSING_SHARE = {"online": 0.6, "block": 0.36}
+CLOSING_SHARE = {"online": 0.75, "block": 0.36}
 
 
 def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
