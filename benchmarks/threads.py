@@ -2,8 +2,8 @@
 
 - `predict` of a million rows (K = 100, 30 features) beside scikit-learn's `KMeans.predict`, with
   one thread and with two.
-- `fit` with the number of clusters left open, and the default classifier, with one thread and
-  with two.
+- `fit` with the number of clusters left open, of a large codebook, and of the default classifier,
+  with one thread and with two.
 - Whether the answers are the same bits.
 
 Threads are limited as everywhere in scikit-learn, by threadpoolctl. Times are on the clock, the
@@ -26,6 +26,7 @@ from annealed import ODAClassifier, ODAClustering
 from benchmarks import CORES
 from benchmarks.data import eight_in_sixteen, uniform_square
 from benchmarks.harness import header, number, table, verdict
+from benchmarks.wide import embeddings
 
 READING_BAR = 1.7
 FIT_BAR = 1.4
@@ -90,6 +91,7 @@ def fits(rows: int, rounds: int) -> None:
     """Whole fits."""
     many = eight_in_sixteen(0, rows)
     flat = uniform_square(0, 5000)
+    wide = embeddings(rows // 50, 768)
     digits = load_digits(return_X_y=True)
     made = make_classification(
         3000, 20, n_informative=10, n_classes=3, n_clusters_per_class=3, random_state=0
@@ -97,6 +99,9 @@ def fits(rows: int, rounds: int) -> None:
     models: dict[str, Callable[[], Any]] = {
         f"ODAClustering(), {rows} x 16": lambda: ODAClustering(random_state=0).fit(many),
         "ODAClustering(), 5000 x 2, no clusters": lambda: ODAClustering(random_state=0).fit(flat),
+        f"ODAClustering(200), {len(wide)} x 768": lambda: ODAClustering(200, random_state=0).fit(
+            wide
+        ),
         "ODAClassifier(), digits": lambda: ODAClassifier(random_state=0).fit(*digits),
         "ODAClassifier(), 3000 x 20": lambda: ODAClassifier(random_state=0).fit(*made),
     }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "team.hpp"
 #include "tiles.hpp"
 
 namespace annealed {
@@ -71,9 +72,12 @@ public:
     std::int64_t count = 0;  // samples learnt
     double seen = 0;         // their weight
     bool done = false;
+    ThreadTeam* team = nullptr;  // who may help, while rows are being learnt
     virtual ~LevelBase() = default;
     virtual void step(const RowPointer& row, double w, int role) = 0;
     virtual int features() const = 0;
+    // Multiplications of a round that threads can share; 0 where there is none.
+    virtual double work_to_share() const { return 0; }
     // log sum_i rho_i exp(-d(x, mu_i)/T); nan where it cannot say
     virtual double evidence(const RowPointer&, double) {
         return std::numeric_limits<double>::quiet_NaN();

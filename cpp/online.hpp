@@ -18,6 +18,7 @@
 
 #include "level.hpp"
 #include "products.hpp"
+#include "threads.hpp"
 
 namespace annealed {
 
@@ -75,6 +76,9 @@ public:
     }
     OnlineLevel(const OnlineLevel&) = delete;
     int features() const override { return d; }
+    double work_to_share() const override {
+        return looks_ahead() && block == longest_block ? static_cast<double>(block) * K * d : 0;
+    }
 
     void step(const RowPointer& pointer, double w, int role) override {
         const Row row = read_row(reader_, pointer);
@@ -149,10 +153,11 @@ private:
     RowReader<Divergence> reader_;
     Doubles divergence_, e_;
     const std::size_t stride_, z_stride_;  // from row to row of what is kept for a block
-    Doubles ahead_, share_, kept_;  // [rows][K] distances, shares of each row; [K] of mu itself
+    Doubles ahead_, moved_;         // [rows][K] distances; the steps c of the codevectors
     Doubles watched_;               // [rows][K] w p of rows that are still to look along the axes
     Doubles along_, of_mu_;         // [rows][K] <u, z>, [K] <u, m>
     Doubles centre_, z_, length_;   // [d] mean of the rows; [rows][d] rows less it, their |z|^2
+    Doubles furthest_;              // [K] |m|^2
     int doing_[longest_block] = {};
 
     void settle_block() {
@@ -160,8 +165,7 @@ private:
         if (rows == 0) return;
         const std::size_t padded = r.size();
         ahead_.resize(block * stride_);
-        share_.assign(block * stride_, 0.0);
-        kept_.assign(padded, 1.0);
+        moved_.assign(block * stride_, 0.0);
         watched_.resize(block * stride_);
         int looked = 0;
         const double* x[longest_block];
@@ -172,7 +176,7 @@ private:
         }
         Doubles between(static_cast<std::size_t>(rows) * rows);
         centre_rows(x, rows);
-        distances_between(x, rows, d, between.data());
+        share_out(rows, [&](int m) { distances_to_earlier(x, m, rows, d, between.data()); });
         measure_block(x, rows, distances_of);
         for (int k = 0; k < rows; ++k) {
             const double* distances = distances_of[k];
@@ -322,48 +326,51 @@ private:
     // |x - mu_i|^2 = |z|^2 - 2 <z, m_i> + |m_i|^2 with m_i = mu_i - centre, for all rows of a block. Where
     // rounding could be seen in exp(-d/T), by differences.
     void measure_block(const double* const* x, int rows, double* const* distances_of) {
-        const double* z[longest_block];
-        double* out[longest_block];
-        Vec furthest = Vec::all(0.0);
-        for (int t = 0; t < tiles.count; t += tiles_together) {
-            const int wide = std::min(tiles_together, tiles.count - t);
-            Vec square[tiles_together];
-            for (Vec& each : square) each = Vec::all(0.0);
-            for (int k = 0; k < rows; ++k) {
-                z[k] = &z_[k * z_stride_];
-                out[k] = distances_of[k] + t * W;
-                for (int i = 0; i < wide; ++i) Vec::all(0.0).store(out[k] + i * W);
-            }
-            constexpr std::size_t stride = static_cast<std::size_t>(features_together) * W;
-            alignas(64) double m[tiles_together * stride];
-            for (int from = 0; from < d; from += features_together) {
-                const int to = std::min(from + features_together, d);
-                for (int i = 0; i < wide; ++i)
-                    for (int j = from; j < to; ++j) {
-                        const std::size_t here = tiles.offset(t + i) + static_cast<std::size_t>(j) * W;
-                        const Vec value = Vec::load(&tiles.mu[here]) - Vec::all(centre_[j]);
-                        value.store(m + i * stride + (j - from) * W);
-                        square[i] = fmadd(value, value, square[i]);
-                    }
-                with_tiles(wide, [&](auto T) { add_products<T>(z, rows, from, to, m, stride, out); });
-            }
-            for (int i = 0; i < wide; ++i) {
-                furthest = max(furthest, square[i]);
-                for (int k = 0; k < rows; ++k) {
-                    double* at = out[k] + i * W;
-                    const Vec value = fmadd(Vec::all(-2.0), Vec::load(at),
-                                            square[i] + Vec::all(length_[k]));
-                    max(value, Vec::all(0.0)).store(at);
-                }
-            }
-        }
-        const double size = std::sqrt(largest(furthest)) +
+        furthest_.assign(r.size(), 0.0);
+        by_tiles([&](int t, auto wide) {
+            this->template measure_tiles<wide>(t, rows, distances_of);
+        });
+        const double size = std::sqrt(*std::max_element(furthest_.begin(), furthest_.end())) +
                             std::sqrt(*std::max_element(length_.begin(), length_.end()));
         const double doubt = (8.0 * d + 64) * std::numeric_limits<double>::epsilon() * size * size;
         if (doubt <= 1e-6 * settings.T) return;
         Row row[longest_block];
         for (int k = 0; k < rows; ++k) row[k] = {x[k], nullptr, nullptr};
         tiles.divergences(row, rows, nullptr, distances_of);
+    }
+    template <int T>
+    void measure_tiles(int t, int rows, double* const* distances_of) {
+        const double* z[longest_block];
+        double* out[longest_block];
+        Vec square[T];
+        for (Vec& each : square) each = Vec::all(0.0);
+        for (int k = 0; k < rows; ++k) {
+            z[k] = &z_[k * z_stride_];
+            out[k] = distances_of[k] + t * W;
+            for (int i = 0; i < T; ++i) Vec::all(0.0).store(out[k] + i * W);
+        }
+        constexpr std::size_t stride = static_cast<std::size_t>(features_together) * W;
+        alignas(64) double m[T * stride];
+        for (int from = 0; from < d; from += features_together) {
+            const int to = std::min(from + features_together, d);
+            for (int i = 0; i < T; ++i)
+                for (int j = from; j < to; ++j) {
+                    const std::size_t here = tiles.offset(t + i) + static_cast<std::size_t>(j) * W;
+                    const Vec value = Vec::load(&tiles.mu[here]) - Vec::all(centre_[j]);
+                    value.store(m + i * stride + (j - from) * W);
+                    square[i] = fmadd(value, value, square[i]);
+                }
+            add_products<T>(z, rows, from, to, m, stride, out);
+        }
+        for (int i = 0; i < T; ++i) {
+            square[i].store(&furthest_[(t + i) * W]);
+            for (int k = 0; k < rows; ++k) {
+                double* at = out[k] + i * W;
+                const Vec value =
+                    fmadd(Vec::all(-2.0), Vec::load(at), square[i] + Vec::all(length_[k]));
+                max(value, Vec::all(0.0)).store(at);
+            }
+        }
     }
 
     // Sample k moves the codevectors of a tile, from i on: their weights, and what that means for the later rows.
@@ -382,41 +389,45 @@ private:
             const Vec value = fmadd(rest, Vec::load(later), c * apart) - correction;
             max(value, Vec::all(0.0)).store(later);
         }
-        for (int m = 0; m < k; ++m) {
-            double* share = &share_[m * stride_ + i];
-            (Vec::load(share) * rest).store(share);
-        }
-        c.store(&share_[k * stride_ + i]);
-        (Vec::load(&kept_[i]) * rest).store(&kept_[i]);
+        c.store(&moved_[k * stride_ + i]);
     }
 
-    // Calls with the first of every few tiles and, as a constant, how many.
+    // Calls with the first of every few tiles and, as a constant, how many; threads share them out.
     template <class Function>
     void by_tiles(Function function) {
-        for (int t = 0; t < tiles.count; t += tiles_together)
+        const auto few = [&](int piece) {
+            const int t = piece * tiles_together;
             with_tiles(std::min(tiles_together, tiles.count - t),
                        [&](auto wide) { function(t, wide); });
+        };
+        share_out((tiles.count + tiles_together - 1) / tiles_together, few);
+    }
+    template <class Function>
+    void share_out(int pieces, Function function) {
+        if (team) return team->round(pieces, function);
+        for (int piece = 0; piece < pieces; ++piece) function(piece);
     }
 
-    // mu = kept mu + sum_k share_k x_k with x = z + centre, for the rows that moved anything in T tiles.
+    // mu = kept mu + sum_k share_k x_k with x = z + centre, for the rows that moved anything in T tiles:
+    // share_k = c_k prod_{m > k} (1 - c_m), and kept is what the product over all rows leaves.
     template <int T>
     void write_block(int t, int rows) {
         Vec share[(longest_block + 1) * T], kept[T];
         const double* z[longest_block + 1];
         int used = 0;
-        for (int k = 0; k < rows; ++k) {
+        for (Vec& each : kept) each = Vec::all(1.0);
+        for (int k = rows - 1; k >= 0; --k) {
             bool moved = false;
             for (int i = 0; i < T; ++i) {
-                share[used * T + i] = Vec::load(&share_[k * stride_ + (t + i) * W]);
+                const Vec c = Vec::load(&moved_[k * stride_ + (t + i) * W]);
+                share[used * T + i] = c * kept[i];
+                kept[i] = kept[i] * (Vec::all(1.0) - c);
                 moved = moved || any_above(share[used * T + i], 0x1p-60);
             }
             if (moved) z[used++] = &z_[k * z_stride_];
         }
         if (used == 0) return;
-        for (int i = 0; i < T; ++i) {
-            kept[i] = Vec::load(&kept_[(t + i) * W]);
-            share[used * T + i] = Vec::all(1.0) - kept[i];
-        }
+        for (int i = 0; i < T; ++i) share[used * T + i] = Vec::all(1.0) - kept[i];
         z[used++] = centre_.data();
         double* mu = &tiles.mu[tiles.offset(t)];
         const std::size_t apart = tiles.offset(1);
@@ -642,11 +653,37 @@ struct Samples {
     }
 };
 
+// Threads that help some levels, until it goes out of scope.
+class Helped {
+public:
+    Helped(const std::vector<LevelBase*>& levels, int threads) : levels_(levels), team_(most(levels, threads)) {
+        if (team_.allowed() < 2) return;
+        for (LevelBase* level : levels_)
+            if (threads_for(level->work_to_share(), threads) > 1) level->team = &team_;
+    }
+    Helped(const Helped&) = delete;
+    ~Helped() {
+        for (LevelBase* level : levels_) level->team = nullptr;
+    }
+
+private:
+    const std::vector<LevelBase*>& levels_;
+    ThreadTeam team_;
+
+    static int most(const std::vector<LevelBase*>& levels, int threads) {
+        int found = 1;
+        for (const LevelBase* level : levels)
+            found = std::max(found, threads_for(level->work_to_share(), threads));
+        return found;
+    }
+};
+
 // Presents samples begin..end in order until one of them completes its class's level. Returns the
 // number presented; rows of weight 0 are skipped.
 inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& samples,
-                          std::int64_t begin, std::int64_t end) {
+                          std::int64_t begin, std::int64_t end, int threads) {
     const FlushDenormals flush;
+    const Helped helped(levels, threads);
     for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t row = samples.order ? samples.order[k] : k;
         const double w = samples.weights ? samples.weights[row] : 1.0;

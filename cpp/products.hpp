@@ -77,10 +77,10 @@ inline void combine(double* v, std::size_t stride, int d, Start start, const Vec
     for (; j < d; ++j) some(j, std::integral_constant<int, 1>());
 }
 
-// |x_m - x_k|^2 of every two rows of which m > k, into between[m rows + k].
-inline void distances_between(const double* const* x, int rows, int d, double* between) {
+// |x_m - x_k|^2 of row m and every row k before it, into between[m rows + k].
+inline void distances_to_earlier(const double* const* x, int m, int rows, int d, double* between) {
     constexpr int together = 4;
-    const auto some = [&](int m, int first, int n) {
+    const auto some = [&](int first, int n) {
         const double* other[together];
         Vec sums[together];
         for (int k = 0; k < together; ++k) {
@@ -99,8 +99,7 @@ inline void distances_between(const double* const* x, int rows, int d, double* b
             if (k < n) between[static_cast<std::size_t>(m) * rows + first + k] = total;
         }
     };
-    for (int m = 1; m < rows; ++m)
-        for (int k = 0; k < m; k += together) some(m, k, std::min(together, m - k));
+    for (int k = 0; k < m; k += together) some(k, std::min(together, m - k));
 }
 
 }  // namespace annealed

@@ -49,7 +49,7 @@ static std::int64_t learn_rows(const std::vector<LevelBase*>& levels, const Anyt
                                const std::optional<Integers>& order,
                                const std::optional<Classes>& classes,
                                const std::optional<Vector>& weights, std::int64_t begin,
-                               std::int64_t end, const std::optional<Bytes>& roles) {
+                               std::int64_t end, const std::optional<Bytes>& roles, int threads) {
     require(!levels.empty(), "there is no level to learn");
     const int d = levels[0]->features();
     for (const LevelBase* level : levels)
@@ -58,7 +58,7 @@ static std::int64_t learn_rows(const std::vector<LevelBase*>& levels, const Anyt
     require(!roles || roles->shape(0) >= X.shape(0), "there are fewer roles than rows");
     samples.roles = pointer(roles);
     nb::gil_scoped_release unlocked;
-    return learn(levels, samples, begin, end);
+    return learn(levels, samples, begin, end, threads);
 }
 
 template <class Divergence>
@@ -252,7 +252,7 @@ void define_levels(nb::module_& m) {
             self.done = nb::cast<bool>(state["done"]);
         });
     m.def("learn", &learn_rows, "levels"_a, "X"_a, "order"_a.none(), "classes"_a.none(),
-          "weights"_a.none(), "begin"_a, "end"_a, "roles"_a.none() = nb::none(),
+          "weights"_a.none(), "begin"_a, "end"_a, "roles"_a.none(), "threads"_a,
           "Present rows until one of them completes its class's level; returns how far it came.");
     for_each_divergence([&](auto divergence, const std::string& name, const std::string&) {
         define_level<decltype(divergence)>(m, name + "Level");

@@ -161,7 +161,7 @@ def test_builds_for_different_instructions_agree():
                 mu, np.full(7, 1 / 7), np.ones((7, 5)), np.zeros(7), level_settings(0.5, 7), low,
                 high, None,
             )  # fmt: skip
-            core.learn([run], X, None, None, None, 0, 300)
+            core.learn([run], X, None, None, None, 0, 300, None, 1)
             states.append(run.state())
         for state in states[1:]:
             np.testing.assert_allclose(state["mu"], states[0]["mu"], rtol=1e-9)
@@ -193,6 +193,30 @@ def test_the_look_ahead_kernel_follows_the_printed_rule(offset, outlier):
     np.testing.assert_allclose(states[0]["mu"], states[1]["mu"], rtol=0, atol=atol)
     np.testing.assert_allclose(states[0]["r"] * states[0]["g"], states[1]["r"], atol=1e-10)
     assert states[0]["streak"] == states[1]["streak"]
+
+
+def test_a_large_codebook_learns_the_same_bits_in_any_number_of_threads():
+    """Samples that turn and measure axes, and an unfinished block."""
+    rng = np.random.default_rng(0)
+    K, d, n = 170, 400, 700
+    X, never = rng.normal(size=(n, d)), int(np.iinfo(np.int64).max)
+    settings_ = level_settings(
+        300.0, K, small_step=0.0, first_axis=100, second_axis=300, at_least=never, at_most=never
+    )
+    kernel = CompiledKernel(get_divergence("squared_euclidean"))
+    states, core = [], runnable_cores()[-1]
+    for threads in (1, 2, 5):
+        run = kernel.begin_level(
+            X[:K] + 0.1, np.full(K, 1 / K), np.eye(K, d), np.zeros(K), settings_,
+            np.full(d, -np.inf), np.full(d, np.inf),
+        )  # fmt: skip
+        for begin, end in ((0, 350), (350, n)):
+            core.learn([run], X, None, None, None, begin, end, None, threads)
+        states.append(kernel.read(run))
+    for state in states[1:]:
+        assert state.keys() == states[0].keys()
+        for name, value in state.items():
+            np.testing.assert_array_equal(value, states[0][name], err_msg=name)
 
 
 @pytest.mark.parametrize(("K", "d"), [(3, 2), (40, 70)])

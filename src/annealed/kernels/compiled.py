@@ -1,8 +1,9 @@
 """The compiled kernel: the formulas of `annealed.kernels.reference`, in C++.
 
-It is built twice, for any x86-64-v2 machine and for those with AVX2 and FMA; the faster one that
-this machine can run is chosen here, once, at import. Whatever learns or reads many rows releases
-the GIL; reading shares rows out to threads (cpp/threads.hpp).
+It is built for any x86-64-v2 machine, for those with AVX2 and FMA and for those with AVX-512; the
+fastest one that this machine can run is chosen here, once, at import. Whatever learns or reads many
+rows releases the GIL; reading shares rows out to threads (cpp/threads.hpp), learning shares out the
+codevectors of a large codebook (cpp/team.hpp).
 
 A Mahalanobis divergence (x - mu)' L L' (x - mu) is the squared Euclidean one of x L. Codevectors
 cross into those coordinates when a run begins and come back when it is read; rows are transformed
@@ -210,7 +211,7 @@ class CompiledKernel(Kernel):
     ) -> int:
         if isinstance(X, SparseRows):
             return self._learn_sparse(runs, X, order, classes, weights, begin, end, roles)
-        return _learn(runs, X, order, classes, weights, begin, end, roles)
+        return _learn(runs, X, order, classes, weights, begin, end, roles, n_threads())
 
     def _learn_sparse(
         self,
@@ -228,7 +229,7 @@ class CompiledKernel(Kernel):
             stop = min(end, begin + X.at_a_time)
             rows = np.arange(begin, stop) if order is None else order[begin:stop]
             own = [None if each is None else each[rows] for each in (classes, weights, roles)]
-            done = _learn(runs, dense(X[rows]), None, *own[:2], 0, len(rows), own[2])
+            done = _learn(runs, dense(X[rows]), None, *own[:2], 0, len(rows), own[2], n_threads())
             begin += done
             if done < len(rows) or any(run.done for run in runs):
                 break
