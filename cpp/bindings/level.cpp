@@ -35,13 +35,27 @@ static bool feed_and_keep(LevelBase& level, nb::handle x, const SampleFormat& fo
 }
 
 template <class Divergence>
-nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const SampleFormat& format) {
+nb::object associations(OnlineLevel<Divergence>& level, nb::handle x, const SampleFormat& format,
+                        const std::optional<Integers>& clusters) {
+    const auto K = static_cast<std::size_t>(level.K);
+    require(!clusters || clusters->shape(0) == K, "clusters are of another number of codevectors");
     const double* sample = read_sample(x, format, level.d);
     if (!sample || !level.pending_weights.empty()) return nb::none();
     const FlushDenormals flush;
     double* shares;
-    auto array = new_array<double>({static_cast<std::size_t>(level.K)}, shares);
-    level.associations({sample, 1, false}, shares);
+    if (!clusters) {
+        auto array = new_array<double>({K}, shares);
+        level.associations({sample, 1, false}, shares);
+        return nb::cast(array);
+    }
+    const std::int64_t* cluster = clusters->data();
+    const std::int64_t last = std::max<std::int64_t>(*std::max_element(cluster, cluster + K), -1);
+    auto array = new_array<double>({static_cast<std::size_t>(last + 1)}, shares);
+    std::fill_n(shares, last + 1, 0.0);
+    Doubles each(K);
+    level.associations({sample, 1, false}, each.data());
+    for (std::size_t i = 0; i < K; ++i)
+        if (cluster[i] >= 0) shares[cluster[i]] += each[i];
     return nb::cast(array);
 }
 
@@ -131,8 +145,9 @@ void define_level(nb::module_& m, const std::string& name) {
              },
              "mu"_a, "rho"_a, "axis"_a, "memory"_a, "settings"_a, "low"_a.none(), "high"_a.none(),
              "matrix"_a.none())
-        .def("associations", &associations<Divergence>, "x"_a, "format"_a,
-             "p_i of one sample; None where it is out of the ordinary or samples are pending.")
+        .def("associations", &associations<Divergence>, "x"_a, "format"_a, "clusters"_a.none(),
+             "p_i of one sample, or their sum in each cluster; None where it is out of the ordinary or "
+             "samples are pending.")
         .def("state", export_state,
              "All of the level's state, as arrays and numbers; samples may be pending.")
         .def("read",
@@ -218,8 +233,7 @@ void define_levels(nb::module_& m) {
                  new (self) WarmUp(d, at_least, pointer(matrix));
              },
              "d"_a, "at_least"_a, "matrix"_a.none())
-        .def("associations",
-             [](const WarmUp&, nb::handle, const SampleFormat&) { return nb::none(); })
+        .def("associations", [](const WarmUp&, nb::args) { return nb::none(); })
         .def("state",
              [](const WarmUp& self) {
                  nb::dict state;

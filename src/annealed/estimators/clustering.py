@@ -427,29 +427,28 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         """Associations of one sample with every cluster; empty before the first sample."""
         if not self.__sklearn_is_fitted__():
             return {}
-        return dict(enumerate(self._cluster_probabilities(x).tolist()))
+        return dict(enumerate(self._cluster_probabilities(x)))
 
     def predict_one(self, x: Sample) -> int | None:
         """The likeliest cluster of one sample, -1 for none; None before the first sample."""
         if not self.__sklearn_is_fitted__():
             return None
         found = self._cluster_probabilities(x)
-        return int(found.argmax()) if found.max() > 1 - found.sum() else -1
+        largest = max(found)
+        return found.index(largest) if largest > 1 - sum(found) else -1
 
-    def _cluster_probabilities(self, x: Sample) -> Array:
+    def _cluster_probabilities(self, x: Sample) -> list[float]:
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
+        answer: Array | None = None
         if x is not None and fast_path is not None and fast_path.run is not None and self._tracks:
-            answer: Array | None = fast_path.run.associations(x, fast_path.sample_format)
             chosen = self._learner.annealer.chosen
-            if answer is not None and (chosen is None or chosen.clusters is None):
-                return answer
-            if answer is not None:
-                assert chosen is not None and chosen.clusters is not None
-                own = chosen.clusters >= 0
-                share = np.zeros(chosen.n_clusters)
-                np.add.at(share, chosen.clusters[own], answer[own])
-                return share
-        return np.asarray(self._associate_clusters(self._checked_row(x))[0])
+            answer = fast_path.run.associations(
+                x, fast_path.sample_format, None if chosen is None else chosen.clusters
+            )
+        if answer is None:
+            answer = self._associate_clusters(self._checked_row(x))[0]
+        found: list[float] = answer.tolist()
+        return found
 
     @property
     def _tracks(self) -> bool:

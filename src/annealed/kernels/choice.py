@@ -8,7 +8,7 @@ from annealed.kernels.compiled import CompiledKernel
 from annealed.kernels.protocol import Kernel
 from annealed.kernels.reference import ReferenceKernel
 
-# Multiplications to ask of a kernel in one call, so that Ctrl-C is heard in time: a tenth of a second.
+# Multiplications to ask of a kernel in one call, a tenth of a second: Ctrl-C is heard in time.
 WORK_PER_CALL = 100_000_000
 # Of blocks, which hear it themselves between one chunk and the next: enough to keep threads busy.
 WORK_PER_CALL_OF_BLOCKS = 10_000_000_000

@@ -79,8 +79,13 @@ class LevelRun(Run, Protocol):
         """The same, and the sample is written to ``rows[at]``."""
         ...
 
-    def associations(self, x: Any, sample_format: SampleFormat, /) -> Array | None:
-        """p(mu_i|x) of one sample; None if it is out of the ordinary or the run cannot say."""
+    def associations(
+        self, x: Any, sample_format: SampleFormat, clusters: Integers | None, /
+    ) -> Array | None:
+        """p(mu_i|x) of one sample; None if it is out of the ordinary or the run cannot say.
+
+        With the ``clusters`` of the codevectors (-1 for none) their sum in each.
+        """
         ...
 
 

@@ -497,5 +497,5 @@ class BlockLevel:
     ) -> bool:
         return False
 
-    def associations(self, x: Any, sample_format: SampleFormat, /) -> None:
+    def associations(self, *_: Any) -> None:
         return None

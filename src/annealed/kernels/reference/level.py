@@ -110,5 +110,5 @@ class WarmUp:
     ) -> bool:
         return False
 
-    def associations(self, x: Any, sample_format: SampleFormat, /) -> None:
+    def associations(self, *_: Any) -> None:
         return None

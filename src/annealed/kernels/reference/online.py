@@ -152,5 +152,5 @@ class Level:
     ) -> bool:
         return False
 
-    def associations(self, x: Any, sample_format: SampleFormat, /) -> None:
+    def associations(self, *_: Any) -> None:
         return None
