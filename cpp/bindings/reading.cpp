@@ -2,6 +2,7 @@
 #include <string>
 #include <type_traits>
 
+#include "../density.hpp"
 #include "../joins.hpp"
 #include "../labels.hpp"
 #include "arrays.hpp"
@@ -121,6 +122,33 @@ void define_readers(nb::module_& m, const std::string& suffix) {
 }
 
 void define_reading(nb::module_& m) {
+    m.def("measure_density",
+          [](Matrix distances, Integers first, Integers second, Vector inverse, Vector mass,
+             Vector squared, int threads) {
+              const std::size_t n = distances.shape(0), middles = first.shape(0);
+              require(n > 0 && distances.shape(1) == n && inverse.shape(0) == n &&
+                          mass.shape(0) == n && squared.shape(0) == n,
+                      "distances, widths and masses do not fit each other");
+              require(second.shape(0) == middles, "a middle lies between two");
+              for (std::size_t k = 0; k < middles; ++k)
+                  for (const Integers* ends : {&first, &second})
+                      require(ends->data()[k] >= 0 && ends->data()[k] < static_cast<std::int64_t>(n),
+                              "a middle is of no codevector");
+              double *at_points, *squares, *at_middles;
+              auto points = empty_array<double>({n}, at_points);
+              auto of_squares = empty_array<double>({n}, squares);
+              auto between = empty_array<double>({middles}, at_middles);
+              {
+                  nb::gil_scoped_release unlocked;
+                  measure_density({distances.data(), inverse.data(), mass.data(), squared.data(),
+                                   static_cast<std::int64_t>(n), first.data(), second.data(),
+                                   static_cast<std::int64_t>(middles), at_points, squares, at_middles},
+                                  threads);
+              }
+              return nb::make_tuple(points, of_squares, between);
+          },
+          "distances"_a, "first"_a, "second"_a, "inverse"_a, "mass"_a, "squared"_a, "threads"_a,
+          "log f and the logarithm of its sum of squares at n codevectors, log f halfway between some.");
     m.def("join_peaks",
           [](Vector peaks, Integers first, Integers second, Integers order) {
               const auto n = static_cast<std::int64_t>(peaks.shape(0));

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from annealed.divergences import Array, BregmanDivergence
-from annealed.kernels import join_peaks
+from annealed.kernels import join_peaks, measure_density
 from annealed.path import Level
-from annealed.threads import in_threads, n_threads
 
 Integers = NDArray[np.int64]
 
@@ -76,14 +75,6 @@ class Density:
         square = (points**2).sum(axis=1)
         self.distances = np.maximum(square[:, None] + square - 2 * points @ points.T, 0.0)
         self.first, self.second = _neighbours(self.distances)
-        apart = self.distances[self.first, self.second]
-        # |x - (a + b)/2|^2 = (|x - a|^2 + |x - b|^2)/2 - |a - b|^2/4, in one array: it is the
-        # largest of all.
-        self.to_middles = self.distances[self.first]
-        self.to_middles += self.distances[self.second]
-        self.to_middles /= 2
-        self.to_middles -= apart[:, None] / 4
-        np.maximum(self.to_middles, 0.0, out=self.to_middles)
 
     @cached_property
     def widest(self) -> float:
@@ -112,33 +103,28 @@ class Density:
         return found
 
     def _views(self) -> list[_View]:
-        """The density at ever larger widths, until wider ones will show nothing new.
-
-        As many at a time as there are threads: a few may be looked at in vain.
-        """
-        widths = self.widths() or [self.narrowest]
+        """The density at ever larger widths, until wider ones will show nothing new."""
         seen: list[_View] = []
-        for k in range(0, len(widths), at_once := n_threads()):
-            seen += in_threads(lambda width: _View(self, width), widths[k : k + at_once])
-            last = next((i for i, view in enumerate(seen) if not view.several), None)
-            if last is not None:
-                return seen[: last + 1]
+        for width in self.widths() or [self.narrowest]:
+            seen.append(_View(self, width))
+            if not seen[-1].several:
+                break
         return seen
 
-    def kernels(self, distances: Array, widths: Array) -> tuple[Array, Array, Array]:
-        """Kernels at some places, the logarithm of what all of a row are short of, and log f."""
-        exponent = distances * (-1 / widths)
-        top = exponent.max(axis=1)
-        exponent -= top[:, None]
-        kernel = np.exp(exponent, out=exponent)
-        heights, unit = self.heights(widths)
-        total = kernel @ (self.weights * heights)
-        return kernel, top, np.log(total) + top + unit
+    def measured(self, widths: Array, *, between: bool = True) -> tuple[Array, Array, Array]:
+        """log f and log sum_j rho_j k_j^2 at every codevector, log f between neighbours.
 
-    def heights(self, widths: Array) -> tuple[Array, float]:
-        """Height of kernels that hold equal mass, relative to the highest, and log of that one."""
+        Kernels of all widths hold equal mass; logarithms are those of the narrowest kernel's units.
+        """
         logs = -self.points.shape[1] / 2 * np.log(widths / self.narrowest)
-        return np.exp(logs - logs.max()), float(logs.max())
+        unit = float(logs.max())
+        heights = np.exp(logs - unit)
+        mass = self.weights * heights
+        pairs = (self.first, self.second) if between else (self.first[:0], self.second[:0])
+        peaks, squares, middles = measure_density(
+            self.distances, *pairs, widths, mass, mass * heights
+        )
+        return peaks + unit, squares + 2 * unit, middles + unit
 
 
 class _View:
@@ -148,16 +134,12 @@ class _View:
         self.density = density
         n, d = density.points.shape
         share = density.weights / density.weights.sum()
-        widths = np.full(n, width)
-        pilot = density.kernels(density.distances, widths)[2]
+        pilot = density.measured(np.full(n, width), between=False)[0]
         # Every kernel holds about as many samples as any other: f^(-1/d) is the radius of a ball
         # of so much mass. In one dimension the square root is enough (Abramson 1982).
         exponent = 2 * min(0.5, 1 / d)
         widths = np.maximum(width * np.exp(-exponent * (pilot - share @ pilot)), density.narrowest)
-        kernel, top, self.peaks = density.kernels(density.distances, widths)
-        heights, unit = density.heights(widths)
-        squares = np.log(kernel**2 @ (density.weights * heights**2)) + 2 * (top + unit)
-        self.middles = density.kernels(density.to_middles, widths)[2]
+        self.peaks, squares, self.middles = density.measured(widths)
         # f rests on N f^2 / sum rho k^2 samples; there are about so many places to look at.
         self.counts = density.samples * np.exp(2 * self.peaks - squares)
         places = float(density.weights @ np.exp(squares - 2 * self.peaks))
@@ -294,13 +276,11 @@ def cuts(
     queue: list[tuple[float, int, Integers, _Border]] = []
     found: list[Cut] = []
 
-    def border_in(members: Integers) -> _Border | None:
-        return Density(points[members], weights[members], narrowest, samples).clearest_border()
-
-    def consider(*sides: Integers) -> None:
-        for members, border in zip(sides, in_threads(border_in, sides), strict=True):
-            if border is not None:
-                heapq.heappush(queue, (-border.support, int(members[0]), members, border))
+    def consider(members: Integers) -> None:
+        density = Density(points[members], weights[members], narrowest, samples)
+        border = density.clearest_border()
+        if border is not None:
+            heapq.heappush(queue, (-border.support, int(members[0]), members, border))
 
     consider(np.arange(len(points)))
     while queue:
@@ -309,7 +289,8 @@ def cuts(
         found.append(Cut(-support, clusters))
         if -support <= least:
             break
-        consider(members[~border.lower], members[border.lower])
+        for side in (members[~border.lower], members[border.lower]):
+            consider(side)
     return found
 
 
@@ -434,8 +415,5 @@ def support_between(
     """
     points = straightened(divergence, level.codevectors, mean)
     density = Density(points, level.weights, narrowest_for(level, samples), samples)
-    found = in_threads(
-        lambda width: _View(density, width).support_between(clusters),
-        density.widths(),
-    )
+    found = (_View(density, width).support_between(clusters) for width in density.widths())
     return float(max(found, default=-np.inf))

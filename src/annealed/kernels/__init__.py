@@ -8,7 +8,7 @@ arrays rows come (`array_rows`).
 from annealed.kernels.array_rows import ArrayRows, given_back, is_foreign, to_host
 from annealed.kernels.block import BlockKernel
 from annealed.kernels.choice import WORK_PER_CALL, kernel_for, work_per_call
-from annealed.kernels.compiled import CompiledKernel, column_ranges, join_peaks
+from annealed.kernels.compiled import CompiledKernel, column_ranges, join_peaks, measure_density
 from annealed.kernels.protocol import Kernel
 from annealed.kernels.reference import ReferenceKernel
 from annealed.kernels.run_owner import RunOwner
@@ -17,5 +17,5 @@ from annealed.kernels.sparse_rows import SparseRows, dense, dense_blocks, welcom
 __all__ = [
     "WORK_PER_CALL", "ArrayRows", "BlockKernel", "CompiledKernel", "Kernel", "ReferenceKernel",
     "RunOwner", "SparseRows", "column_ranges", "dense", "dense_blocks", "given_back", "is_foreign",
-    "join_peaks", "kernel_for", "to_host", "welcomes_sparse", "work_per_call",
+    "join_peaks", "kernel_for", "measure_density", "to_host", "welcomes_sparse", "work_per_call",
 ]  # fmt: skip

@@ -61,6 +61,7 @@ _warm_up: Callable[..., LevelRun] = core.WarmUp
 _sample_format: Callable[..., SampleFormat] = core.SampleFormat
 _stream: Callable[..., StreamRun] = core.Stream
 _running_standardise: Callable[..., Array] = core.running_standardise
+_measure_density: Callable[..., tuple[Array, Array, Array]] = core.measure_density
 _join_peaks: Callable[..., tuple[Integers, Integers, Integers]] = core.join_peaks
 _column_ranges: Callable[..., tuple[Array, Array, bool]] = core.column_ranges
 
@@ -375,6 +376,26 @@ def column_ranges(X: Rows) -> tuple[Array, Array, bool]:
     if isinstance(X, SparseRows | ArrayRows):
         return X.ranges()
     return _column_ranges(X, n_threads())
+
+
+def measure_density(
+    distances: Array, first: Integers, second: Integers, widths: Array, mass: Array, squared: Array
+) -> tuple[Array, Array, Array]:
+    """Logarithms of f(x) = sum_j m_j exp(-|x - mu_j|^2 / w_j) (cpp/density.hpp).
+
+    At every codevector f, and the sum of squares sum_j s_j exp(-2 |x - mu_j|^2 / w_j); halfway
+    between ``first`` and ``second`` f alone.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n, n)
+        Squared, between all codevectors.
+    first, second : ndarray of shape (m,)
+        Between which codevectors to look.
+    widths, mass, squared : ndarray of shape (n,)
+        w_j, m_j and s_j.
+    """
+    return _measure_density(distances, first, second, 1 / widths, mass, squared, n_threads())
 
 
 def join_peaks(
