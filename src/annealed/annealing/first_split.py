@@ -16,8 +16,10 @@ from annealed.divergences import Array, BregmanDivergence
 
 Mask = NDArray[np.bool_]
 
-# Steps of power iteration with memory. The largest eigenvalue comes out to a part in a hundred.
+# Steps of power iteration with memory. The largest eigenvalue comes out to a part in a hundred. With
+# no more than this many features all eigenvalues take less time.
 LANCZOS_STEPS = 30
+FEW_FEATURES = 64
 # Features up to which the Hessian of a divergence with cross terms is written out.
 MOST_CROSS_TERMS = 500
 
@@ -72,11 +74,14 @@ def _axis(Z: Array, w: Array, root: Array) -> Axis:
 def largest_eigenvector(Z: Array, w: Array) -> tuple[float, Array]:
     """The largest eigenvalue of sum w z z' / sum w and its eigenvector, Z with a row for each z.
 
-    By Lanczos steps, each new direction made orthogonal to all before.
+    Of many features by Lanczos steps, each new direction made orthogonal to all before.
     """
     w = w / w.sum()
     unit = 2.0 ** math.frexp(float(np.abs(Z).max()))[1]  # squares of very large numbers overflow
     Z = Z / unit
+    if Z.shape[1] <= FEW_FEATURES:
+        values, vectors = np.linalg.eigh((Z * w[:, None]).T @ Z)
+        return float(values[-1]) * unit**2, np.ascontiguousarray(vectors[:, -1])
     direction = Z[int((w * (Z**2).sum(axis=1)).argmax())]
     scale = 0.0
     basis: list[Array] = []
