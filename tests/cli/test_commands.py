@@ -12,6 +12,7 @@ from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
+import peak_memory
 import pytest
 from sklearn import metrics
 from sklearn.datasets import make_moons
@@ -612,7 +613,8 @@ def test_one_command_is_enough_for_the_adult_data(run, data_folder):
 
 
 PEAKS = """
-import resource, sys
+import sys
+from peak_memory import peak
 from annealed.__main__ import main
 folder = sys.argv[1]
 for name in ("small", "large"):
@@ -624,11 +626,11 @@ for name in ("small", "large"):
             main()
         except SystemExit as exit:
             assert not exit.code
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+        print(peak())
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
+@pytest.mark.skipif(not peak_memory.KNOWN, reason="only Linux tells")
 def test_memory_of_fit_and_predict_does_not_grow_with_the_file(tmp_path):
     """After ten times the rows, 36 MB of numbers more, the peak is at most 18 MB higher."""
     rng = np.random.default_rng(0)
@@ -638,9 +640,6 @@ def test_memory_of_fit_and_predict_does_not_grow_with_the_file(tmp_path):
         with parquet.ParquetWriter(tmp_path / f"{name}.parquet", schema) as writer:
             for _ in range(blocks):
                 writer.write_table(pa.table([*rng.normal(size=(10, 50_000))], names=names))
-    done = subprocess.run(
-        [sys.executable, "-c", PEAKS, tmp_path], capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    peaks = [int(line) / 1024 for line in done.stderr.split()]
+    told = peak_memory.in_a_process("-c", PEAKS, tmp_path)
+    peaks = [int(line) / 1024 for line in told.split()]
     assert len(peaks) == 4 and peaks[3] < peaks[1] + 18, peaks

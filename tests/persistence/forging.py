@@ -10,7 +10,6 @@ import copy
 import hashlib
 import json
 import random
-import resource
 import signal
 import struct
 import sys
@@ -248,6 +247,7 @@ def main(folder, hostile_folder, count, seed, every=1):
     What loads is used, or one in ``every`` of them.
     """
     import numpy as np
+    from peak_memory import peak
 
     import annealed
 
@@ -280,7 +280,7 @@ def main(folder, hostile_folder, count, seed, every=1):
 
         for raw in files:
             attempt(raw, "as it is")
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak()
         counts.clear()
         for k in range(count):
             raw = files[k % len(files)]
@@ -288,7 +288,7 @@ def main(folder, hostile_folder, count, seed, every=1):
         for file in sorted(Path(hostile_folder).iterdir()):
             attempt(file.read_bytes(), file.name)
             counts["hostile"] += 1
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        after = peak()
     print(json.dumps({**counts, "kilobytes": after - before, "wrong": wrong[:5]}))
 
 

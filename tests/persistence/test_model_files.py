@@ -14,6 +14,7 @@ from pathlib import Path
 
 import forging
 import numpy as np
+import peak_memory
 import pytest
 import stored_models
 from numpy.testing import assert_allclose
@@ -231,12 +232,8 @@ def test_damaged_and_hostile_files_are_refused_cleanly(tmp_path):
     for k, (name, raw) in enumerate(forging.hostile(STORED[0].read_bytes()).items()):
         (hostile / f"{k:02} {name}").write_bytes(raw)
     program, count = Path(forging.__file__), tries(600, 10_000)
-    run = subprocess.run(
-        [sys.executable, program, stored_models.FOLDER, hostile, str(count), "20260101", "5"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr[-3000:]
-    result = json.loads(run.stdout)
+    arguments = (stored_models.FOLDER, hostile, count, 20260101, 5)
+    result = json.loads(peak_memory.in_a_process(program, *arguments, cwd=tmp_path))
     assert result["wrong"] == []
     # Damage is always seen. A forger with the right checksum may change a number to another.
     assert result["refused"] > 0.7 * count and result["hostile"] > 40

@@ -6,10 +6,9 @@ import csv
 import gzip
 import importlib.util
 import io
-import subprocess
-import sys
 
 import numpy as np
+import peak_memory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -354,17 +353,18 @@ def test_rows_are_drawn_without_replacement_over_the_whole_file(tmp_path):
 
 
 SCRIPT = """
-import resource, sys
+import sys
+from peak_memory import peak
 from annealed.tables.files import draw, open_table
 for path in sys.argv[1:]:
     file = open_table(path)
     survey = file.survey(file.names)
     draw(file, file.names, survey, most=1000, seed=0)
-    print(survey.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    print(survey.rows, peak())
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
+@pytest.mark.skipif(not peak_memory.KNOWN, reason="only Linux tells")
 def test_memory_does_not_grow_with_the_file(tmp_path):
     """The peak after five times the rows (some 40 MB of CSV more) is at most 20 MB higher."""
     from pyarrow.csv import CSVWriter
@@ -380,12 +380,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
             with writer_of(paths[-1], tables[0].schema) as writer:
                 for table in tables[:repeats]:
                     writer.write_table(table)
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *paths], capture_output=True, text=True, check=True
-    )
-    rows, kilobytes = zip(
-        *(map(int, line.split()) for line in run.stdout.splitlines()), strict=True
-    )
+    told = peak_memory.in_a_process("-c", SCRIPT, *paths)
+    rows, kilobytes = zip(*(map(int, line.split()) for line in told.splitlines()), strict=True)
     assert rows == (80_000, 400_000) * 2
     assert kilobytes[1] < kilobytes[0] + 20 * 1024
     assert kilobytes[3] < kilobytes[2] + 20 * 1024
