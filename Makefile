@@ -44,6 +44,10 @@ reproduce: .venv/.installed-all
 # reproduce`) is made once. In their order: the last ones, where a worker may have to wait, are small.
 PYTEST := -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
+# There is a worker for each core already, and threads of BLAS and OpenMP wait by spinning: with one
+# each the suite takes three quarters of the processor's time. Tests of threads say how many they want.
+test test-thorough test-oldest: export OMP_NUM_THREADS := 1
+
 test: .venv/.installed-dev
 	.venv/bin/python $(PYTEST) $(PYTEST_ARGS)
 
@@ -99,21 +103,29 @@ bare-debian:
 STAMPS := .venv/.installed-plot .venv/.installed-all .venv/.installed-dev .venv-oldest/.installed-test \
           .venv-bench/.installed-bench
 
-# river is tested in its newest release only: older ones would have to be compiled.
-.venv/.installed-dev: PINS := 'river>=0.21'
-.venv-oldest/.installed-test: PINS := $(OLDEST)
+# <environment>/.needed-<extra>: what the package needs with that extra is there, without the package.
+NEEDED := $(subst .installed-,.needed-,$(STAMPS))
 
-# What CI needs; with --jobs 2 one environment is set up while the other is.
+# river is tested in its newest release only: older ones would have to be compiled.
+.venv/.needed-dev: PINS := 'river>=0.21'
+.venv-oldest/.needed-test: PINS := $(OLDEST)
+
+# What CI needs; with --jobs 2 the core is compiled while what the package needs is fetched.
 environments: .venv/.installed-dev .venv-oldest/.installed-test
 
 # Modules are compiled to bytecode as they are imported, not all of them beforehand: most never are.
 PIP_INSTALL := -m pip install --quiet --no-compile
 
-$(STAMPS): build/wheel/.built
+$(NEEDED): pyproject.toml .ci/requirements.py
 	@echo "Setting up $(@D): downloads what the package needs."
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python .ci/requirements.py $(@F:.needed-%=%) >$@.txt
+	$(@D)/bin/python $(PIP_INSTALL) --requirement $@.txt $(PINS)
+	touch $@
+
+$(foreach stamp,$(STAMPS),$(eval $(stamp): $(subst .installed-,.needed-,$(stamp))))
+$(STAMPS): build/wheel/.built
 	$(@D)/bin/python $(PIP_INSTALL) --force-reinstall --no-deps build/wheel/*.whl
-	$(@D)/bin/python $(PIP_INSTALL) 'annealed[$(@F:.installed-%=%)]' $(PINS)
 	touch $@
 
 # The wheel of an editable install, compiled once for all environments: the core depends on no
