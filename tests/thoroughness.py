@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 
 from hypothesis import HealthCheck, settings
 
@@ -20,6 +21,15 @@ settings.load_profile(PROFILE)
 def tries(everyday, thorough):
     """How many seeds, files or rounds."""
     return thorough if PROFILE == "thorough" else everyday
+
+
+def crossed(*choices):
+    """Combinations of some choices: all of them, or every day so many that each value is tried."""
+    if PROFILE == "thorough":
+        return list(product(*choices))
+    n = max(map(len, choices))
+    # The longest goes on at every step, a shorter one after as many as its length goes into that.
+    return [tuple(some[k // (n // len(some)) % len(some)] for some in choices) for k in range(n)]
 
 
 def examples(everyday):

@@ -97,10 +97,16 @@ def test_the_critical_temperature_of_other_divergences():
     [
         pytest.param(eight_gaussians, 8, id="eight_gaussians"),
         pytest.param(planar_grid, 15, id="planar_grid"),
-        pytest.param(gaussian(2), 1, id="gaussian_2"),
         pytest.param(gaussian(5), 1, id="gaussian_5"),
-        pytest.param(gaussian(16), 1, id="gaussian_16"),
-        pytest.param(square, 1, id="square"),
+        # Every day test_joined_clusters.py has these.
+        *tries(
+            [],
+            [
+                pytest.param(gaussian(2), 1, id="gaussian_2"),
+                pytest.param(gaussian(16), 1, id="gaussian_16"),
+                pytest.param(square, 1, id="square"),
+            ],
+        ),
     ],
 )
 def test_the_number_of_clusters_is_found(make, K):
@@ -119,7 +125,7 @@ def test_how_sure_the_number_is():
 def test_a_stream_chooses_the_number_too():
     X = planar_grid(0)
     model = ODAClustering(random_state=0)
-    for _ in range(tries(8, 60)):
+    for _ in range(tries(4, 60)):
         model.partial_fit(X)
     assert model.n_clusters_ == 15
 

@@ -16,7 +16,7 @@ from kernel_cases import KERNELS
 from predicates import same_model, same_tuner, valid_model
 from sklearn.datasets import load_digits, make_blobs, make_moons
 from sklearn.metrics import accuracy_score, f1_score, log_loss, make_scorer
-from thoroughness import examples
+from thoroughness import crossed, examples, tries
 
 from annealed import BregmanDivergence, Mahalanobis, ODAClassifier
 from annealed.divergences import Geometry, SquaredEuclidean, get_divergence
@@ -408,8 +408,7 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize("data", list(DATA))
-@pytest.mark.parametrize("fine_tune", list(TUNINGS))
+@pytest.mark.parametrize(("data", "fine_tune"), crossed(list(DATA), list(TUNINGS)))
 def test_no_candidate_scores_below_its_level_as_annealed(data, fine_tune):
     X, y = DATA[data]()
     annealed = ODAClassifier(fine_tune=None, level="auto", **FEW_LEVELS, K_max=30).fit(X, y)
@@ -590,7 +589,7 @@ def rare(n, seed):
 
 
 def test_a_scorer_by_name_and_as_a_callable_decide_alike():
-    X, y = rare(250, 0)
+    X, y = rare(tries(150, 250), 0)
     heard = []
 
     def f1(estimator, rows, labels):
@@ -644,8 +643,7 @@ def recalls(model, X, y):
     return np.array([right[y == c].mean() for c in (0, 1)])
 
 
-@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
-@pytest.mark.parametrize("fine_tune", [*TUNINGS, None])
+@pytest.mark.parametrize(("verb", "fine_tune"), crossed(["fit", "partial_fit"], [*TUNINGS, None]))
 def test_class_weights_and_priors_raise_the_recall_of_a_rare_class(fine_tune, verb):
     X, y = rare(5000 if verb == "partial_fit" else 600, 0)
     X_new, y_new = rare(2000, 1)
@@ -668,11 +666,22 @@ def test_class_weights_and_priors_raise_the_recall_of_a_rare_class(fine_tune, ve
         assert found[name].mean() > 0.72, (name, found)
 
 
-@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
-@pytest.mark.parametrize("fine_tune", [*TUNINGS, None])
-@pytest.mark.parametrize("how", [{"class_weight": {2: 0.0}}, {"priors": [0.5, 0.5, 0.0]}], ids=str)
-def test_a_class_without_weight_is_never_predicted_and_does_no_harm(how, fine_tune, verb):
+WITHOUT_WEIGHT = {
+    "weight": {"class_weight": {2: 0.0}},
+    "prior": {"priors": [0.5, 0.5, 0.0]},
+}
+
+
+@pytest.mark.parametrize(
+    ("how_and_verb", "fine_tune"),
+    crossed(
+        list(itertools.product(WITHOUT_WEIGHT, ["fit", "partial_fit"])),
+        [*TUNINGS, None],
+    ),
+)
+def test_a_class_without_weight_is_never_predicted_and_does_no_harm(how_and_verb, fine_tune):
     """Its bias is -inf: the others are fine-tuned and calibrated all the same."""
+    how, verb = WITHOUT_WEIGHT[how_and_verb[0]], how_and_verb[1]
     X, y = make_blobs(
         5000 if verb == "partial_fit" else 300, centers=[[0, 0], [2, 0], [1, 2]], random_state=0
     )
@@ -754,7 +763,7 @@ def test_any_chunking_of_a_race_and_what_follows_is_bit_identical(level, cuts, w
     np.testing.assert_array_equal(whole.predict_proba(X[:200]), cut.predict_proba(X[:200]))
 
 
-@pytest.mark.parametrize("fine_tune", [*TUNINGS, None])
+@pytest.mark.parametrize("fine_tune", tries(["soft_lvq", None], [*TUNINGS, None]))
 def test_a_model_pickled_or_copied_in_the_race_goes_on_identically(fine_tune):
     X, y = stream()
     parameters = SHORT | {"fine_tune": fine_tune}
@@ -885,9 +894,10 @@ def rows_of_two_classes(name, n=80):
     return X, np.where(rng.uniform(size=n) < 0.1, 1 - y, y)
 
 
-@pytest.mark.parametrize("level", ["auto", "last"])
-@pytest.mark.parametrize("fine_tune", [*TUNINGS, None])
-@pytest.mark.parametrize("name", [*BUILT_IN, "half"])
+@pytest.mark.parametrize(
+    ("name", "fine_tune", "level"),
+    crossed([*BUILT_IN, "half"], [*TUNINGS, None], ["auto", "last"]),
+)
 def test_every_divergence_with_every_fine_tuning_gives_a_valid_model(
     name, fine_tune, level, monkeypatch
 ):
@@ -910,6 +920,7 @@ def test_every_divergence_with_every_fine_tuning_gives_a_valid_model(
     assert valid_model(model) and len(model.codevectors_) == K
 
 
+THIRTY = "thirty classes of five rows"
 DEGENERATE = {
     "two rows": (np.array([[0.0, 0.0], [1.0, 1.0]]), [0, 1]),
     "two rows of one class": (np.array([[0.0, 0.0], [1.0, 1.0]]), [0, 0]),
@@ -925,7 +936,7 @@ DEGENERATE = {
         np.hstack([np.random.default_rng(0).normal(size=(60, 1)), np.full((60, 3), 7.0)]),
         [0, 1] * 30,
     ),
-    "thirty classes of five rows": (
+    THIRTY: (
         np.random.default_rng(0).normal(size=(150, 3)) + 9.0 * np.repeat(np.arange(30), 5)[:, None],
         np.repeat(np.arange(30), 5),
     ),
@@ -937,9 +948,8 @@ DEGENERATE = {
 @pytest.mark.parametrize(
     "data, fine_tune",
     [
-        (data, fine_tune)
-        for data, fine_tune in itertools.product(DEGENERATE, [*TUNINGS, None])
-        if fine_tune == "soft_lvq" or not data.startswith("thirty")  # which takes its time
+        *crossed([data for data in DEGENERATE if data != THIRTY], [*TUNINGS, None]),
+        (THIRTY, "soft_lvq"),  # which takes its time
     ],
 )
 def test_degenerate_data_gives_a_valid_model(data, fine_tune):
@@ -951,9 +961,9 @@ def test_degenerate_data_gives_a_valid_model(data, fine_tune):
     P = model.predict_proba(X)
     assert ((P >= 0) & (P <= 1)).all()
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-9)
-    if data in ("two rows", "thirty classes of five rows", "classes of one row"):
+    if data in ("two rows", THIRTY, "classes of one row"):
         assert model.score(X, y) == 1.0
-    if data == "thirty classes of five rows":  # K_max="auto": ten for each class
+    if data == THIRTY:  # K_max="auto": ten for each class
         assert model._learner.annealer.K_max == 300
         assert max(c.n_codevectors for c in model.candidates_) > 100
     again = ODAClassifier(fine_tune=fine_tune, **FEW_LEVELS).partial_fit(X, y).partial_fit(X, y)

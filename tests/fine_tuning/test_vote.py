@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from predicates import same_model, same_tuner, valid_model
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.metrics import log_loss
-from thoroughness import examples
+from thoroughness import examples, tries
 
 import annealed
 from annealed import ODAClassifier
@@ -133,7 +133,7 @@ def test_a_vote_has_a_lower_log_loss_than_one_level():
                 .fit(X[learn], y[learn])
                 .predict_proba(X[test]),
             )
-            for seed in range(2)
+            for seed in range(tries(1, 2))
         ]
         for level in ("vote", "auto")
     }
