@@ -28,8 +28,8 @@ from annealed.tables.files.table_file import (
     with_points,
 )
 
-# Bytes read at a time; no row may be longer.
-BLOCK = 4 << 20
+# Bytes read at a time; no row may be longer. Arrow reads 32 of them ahead, whoever waits.
+BLOCK = 1 << 20
 # A column of numbers with a few texts in it is more likely a mistake than a column of texts,
 MOSTLY = 0.9
 # unless it has so few different cells that they look like names of something.
