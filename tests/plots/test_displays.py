@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -478,7 +479,7 @@ def test_what_has_nothing_to_draw_is_told_so(display, clusters):
     with pytest.raises(NotFittedError):
         draw(display, ODAClustering(), X)
     with pytest.raises(TypeError, match="of a pipeline give its last step"):
-        draw(display, make_pipeline(StandardScaler(), ODAClustering(2)).fit(X), X)
+        draw(display, make_pipeline(StandardScaler(), ODAClustering(2, shape="round")).fit(X), X)
 
 
 def texts(figure):
@@ -516,15 +517,20 @@ def overlaps(figure, slack=1.5):
     return bad
 
 
-# The narrowest and the widest; what lies between has room where they have.
-SIZES = tries([(3.5, 3.2, 9), (13.3, 7.5, 16)], [(3.5, 3.2, 9), (7, 5, 10), (13.3, 7.5, 16)])
+NARROW, MIDDLE, WIDE = (3.5, 3.2, 9), (7, 5, 10), (13.3, 7.5, 16)
 
 
-@pytest.mark.parametrize(("width", "height", "font"), SIZES)
-@pytest.mark.parametrize("which", ["clusters", "many", "classes"])
+@pytest.mark.parametrize(
+    ("which", "size"),
+    tries(
+        [("clusters", NARROW), ("many", NARROW), ("classes", WIDE)],
+        list(product(["clusters", "many", "classes"], [NARROW, MIDDLE, WIDE])),
+    ),
+)
 @pytest.mark.parametrize("display", ALL)
-def test_no_word_covers_another(request, display, which, width, height, font):
+def test_no_word_covers_another(request, display, which, size):
     model, X, *_ = request.getfixturevalue(which)
+    width, height, font = size
     with plt.rc_context({"font.size": font}):
         if display is TradeoffDisplay:
             figure = plt.figure(figsize=(width, 1.7 * height), layout="constrained")
@@ -543,8 +549,8 @@ def test_names_are_shown_as_they_are(display, classes):
     _, X, y = classes
     X = np.column_stack([X, np.random.default_rng(0).normal(size=(len(X), 6))])
     y = np.where(y == "_up", "_$\\frac{", "$b$")
-    model = ODAClassifier(level="last", fine_tune=None, random_state=0).fit(named(X, ODD), y)
-    drawn = draw(display, model, named(X, ODD))
+    model = ODAClassifier(level="last", fine_tune=None, K_max=12, random_state=0)
+    drawn = draw(display, model.fit(named(X, ODD), y), named(X, ODD))
     written = [text for text, _ in texts(drawn.figure_)]
     for text in written:
         assert not text.get_parse_math() or "$" not in text.get_text()
