@@ -11,7 +11,7 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from thoroughness import tries
+from thoroughness import crossed, tries
 
 import annealed
 from annealed import (
@@ -161,8 +161,9 @@ def test_clustering_in_the_papers_units(tmp_path, split):
     assert_round_trip(model, tmp_path, X, lambda m: copy.deepcopy(m).partial_fit(X[900:1800]))
 
 
-@pytest.mark.parametrize("level", ["auto", "last"])
-@pytest.mark.parametrize("fine_tune", ["soft_lvq", "lvq", "glvq", None])
+@pytest.mark.parametrize(
+    ("level", "fine_tune"), crossed(["auto", "last"], ["soft_lvq", None, "lvq", "glvq"])
+)
 def test_classifier_after_fit_and_in_a_stream(tmp_path, level, fine_tune):
     model = ODAClassifier(level=level, fine_tune=fine_tune, random_state=0, **QUICK)
     fitted = copy.deepcopy(model).fit(X[:300], Y[:300])
@@ -184,8 +185,11 @@ def test_classifier_after_fit_and_in_a_stream(tmp_path, level, fine_tune):
     assert stages >= expected
 
 
-@pytest.mark.parametrize("divergence", [*ALL_DIVERGENCES[1:], COSH], ids=str)
-@pytest.mark.parametrize("fine_tune", ["soft_lvq", "glvq"])
+@pytest.mark.parametrize(
+    ("divergence", "fine_tune"),
+    crossed([*ALL_DIVERGENCES[1:], COSH], ["soft_lvq", "glvq"]),
+    ids=str,
+)
 def test_classifier_of_every_divergence(tmp_path, divergence, fine_tune):
     rows = rows_of(divergence)
     model = ODAClassifier(divergence=divergence, fine_tune=fine_tune, random_state=0, **QUICK)
@@ -411,25 +415,19 @@ def array_bytes(value):
     return total
 
 
-@pytest.mark.parametrize(
-    "copied",
-    [
-        copy.deepcopy,
-        lambda model: pickle.loads(pickle.dumps(model)),
-        lambda model: via_joblib(model),
-    ],
-    ids=["deepcopy", "pickle", "joblib"],
-)
 @pytest.mark.parametrize("rows", [60, 900, 1800, 4000])
-def test_the_usual_ways_to_copy_a_model_work_too(copied, rows):
+def test_the_usual_ways_to_copy_a_model_work_too(rows):
     for model in (
         ODAClassifier(random_state=0).partial_fit(X[:rows], Y[:rows]),
         ODAClustering(random_state=0).partial_fit(X[:rows]),
         LVQClassifier(2, random_state=0).partial_fit(X[:rows], Y[:rows]),
     ):
-        again = copied(model)
-        assert_same(model, again)
-        assert_same(again.partial_fit(X[:50], Y[:50]), model.partial_fit(X[:50], Y[:50]))
+        copies = copy.deepcopy(model), pickle.loads(pickle.dumps(model)), via_joblib(model)
+        for again in copies:
+            assert_same(model, again)
+        model.partial_fit(X[:50], Y[:50])
+        for again in copies:
+            assert_same(again.partial_fit(X[:50], Y[:50]), model)
 
 
 def via_joblib(model):
