@@ -281,7 +281,7 @@ def test_a_live_plot_leaves_out_what_comes_too_soon_but_not_the_last(blobs, plt)
 
 def test_a_live_plot_follows_a_stream(blobs, plt):
     plot = LivePlot(least_seconds=0)
-    model = ODAClustering(callbacks=[plot], shape="round", gamma=0.7, random_state=0)
+    model = ODAClustering(callbacks=[plot], shape="round", gamma=0.4, random_state=0)
     for _ in range(2):
         model.partial_fit(blobs[0][:140])
     assert plot.n_drawn_ > len(model.path_) > 0  # its samples are annealed more than once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import cycle, pairwise, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from predicates import same_path, valid_energies, valid_model, valid_path
 from sklearn.datasets import load_digits, load_iris
-from thoroughness import examples
+from thoroughness import crossed, examples, tries
 
 from annealed import AnnealingPath, ODAClassifier, ODAClustering
 
@@ -131,8 +131,13 @@ def test_above_T_max_there_is_one_codevector_at_the_mean():
 # -- every K --------------------------------------------------------------------------------------
 
 
-@SPLITS
-@pytest.mark.parametrize("K", range(1, 31))
+@pytest.mark.parametrize(
+    ("K", "split"),
+    tries(
+        list(zip([1, 2, 3, 4, 5, 7, 10, 14, 19, 24, 30], cycle(["variance", "perturb"]))),
+        list(product(range(1, 31), ["variance", "perturb"])),
+    ),
+)
 def test_integer_gives_exactly_that_many_clusters(K, split):
     X = np.random.default_rng(K).uniform(size=(300, 2))
     est = ODAClustering(K, split=split, random_state=K).fit(X)
@@ -140,8 +145,7 @@ def test_integer_gives_exactly_that_many_clusters(K, split):
     assert len(np.unique(est.cluster_centers_, axis=0)) == K
 
 
-@SPLITS
-@pytest.mark.parametrize("K", [2, 3, 7, 10, 25])
+@pytest.mark.parametrize(("K", "split"), crossed([2, 3, 7, 10, 25], ["variance", "perturb"]))
 def test_integer_gives_exactly_that_many_clusters_of_digits(K, split):
     X = load_digits().data[:500]
     assert ODAClustering(K, split=split, random_state=0).fit(X).n_clusters_ == K

@@ -196,8 +196,8 @@ def read(path):
     return path.read_bytes() if path.exists() else b""
 
 
-def test_a_request_to_end_saves_what_was_learnt(table, tmp_path):
-    path = tmp_path / "ended.oda"
+def test_a_second_process_is_refused_and_a_request_to_end_saves_what_was_learnt(table, tmp_path):
+    path = tmp_path / "shared.oda"
     process = subprocess.Popen(
         [*COMMAND, "-", "--target", "label", "--checkpoint", path, "--every", "1000000",
          "--predictions", "-"],
@@ -206,6 +206,9 @@ def test_a_request_to_end_saves_what_was_learnt(table, tmp_path):
     process.stdin.write(b"".join(table.read_bytes().splitlines(keepends=True)[:2000]))
     process.stdin.flush()
     await_answers(process, 1000)  # it waits for more, or is about to
+    second = run(table, "--target", "label", "--checkpoint", path, check=False)
+    assert second.returncode == 1
+    assert str(process.pid) in second.stderr.decode() and "shared.oda" in second.stderr.decode()
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 130
@@ -221,22 +224,6 @@ def await_answers(process, n):
 def _header(path):
     with Checkpoint(path) as checkpoint:
         return json.dumps(checkpoint.load()[1])
-
-
-def test_two_processes_on_one_checkpoint(table, tmp_path):
-    path = tmp_path / "shared.oda"
-    first = subprocess.Popen(
-        [*COMMAND, "-", "--target", "label", "--checkpoint", path, "--predictions", "-"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    first.stdin.write(b"".join(table.read_bytes().splitlines(keepends=True)[:2000]))
-    first.stdin.flush()
-    await_answers(first, 1)
-    second = run(table, "--target", "label", "--checkpoint", path, check=False)
-    first.communicate(timeout=60)
-    assert second.returncode == 1
-    assert str(first.pid) in second.stderr.decode() and "shared.oda" in second.stderr.decode()
-    assert first.returncode == 0
 
 
 def test_going_on_with_rows_that_came_since(table, whole, tmp_path):

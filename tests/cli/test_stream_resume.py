@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -285,7 +286,12 @@ def test_a_label_with_a_line_end_is_cut_where_it_ends(monkeypatch, stream, sourc
 
 
 @pytest.mark.parametrize(
-    ("at", "target"), [(ROWS - 233, True), (ROWS - 50, True), (ROWS - 49, True), (ROWS - 49, False)]
+    ("at", "target"),
+    [
+        (ROWS - 50, True),
+        (ROWS - 49, False),
+        *tries([], [(ROWS - 233, True), (ROWS - 49, True)]),
+    ],
 )
 def test_interrupted_within_a_block(monkeypatch, stream, source, tmp_path, at, target):
     """Figures, model, answers: all as if it had never been interrupted."""
@@ -551,8 +557,15 @@ def append(path, text):
         file.write(text)
 
 
-@pytest.mark.parametrize("how", ["renamed", "gone for a while", "empty for a while", "cut", "rows"])
-@pytest.mark.parametrize("cut", [60, 350, 400])
+# Before the first block is full, within one, and where one ends.
+CUTS = [60, 350, 400]
+HOWS = ["renamed", "gone for a while", "empty for a while", "cut", "rows"]
+
+
+@pytest.mark.parametrize(
+    ("how", "cut"),
+    tries([(how, CUTS[k % 3]) for k, how in enumerate(HOWS)], list(product(HOWS, CUTS))),
+)
 def test_a_replaced_file_is_followed(monkeypatch, stream, tmp_path, how, cut):
     """As `tail -F` does: the old one to its end, then the new one from its start."""
     path, rest = tmp_path / "log.csv", text_of([NAMES, *LINES[cut + 1 :]])

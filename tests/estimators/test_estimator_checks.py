@@ -26,16 +26,22 @@ NEGATIVE = (
 
 # What else a parameter changes is tested elsewhere; here, what scikit-learn can see of it: whether
 # negative values are allowed, how many clusters there are, and which branch of `fit` is taken.
+# Every day ladders have few steps and few codevectors: the checks fit some hundred models of each.
+FEW = tries({"K_max": 4, "gamma": 0.3}, {})
 ESTIMATORS = [
-    ODAClustering(**tries({"K_max": 6, "gamma": 0.5}, {})),
-    ODAClustering(n_clusters=2, polish=True, **tries({"recent_samples": 0}, {})),
-    ODAClustering(n_clusters=None, K_max=10, divergence="i_divergence"),
-    ODAClassifier(**tries({"K_max": 6, "gamma": 0.5}, {})),
+    ODAClustering(**FEW),
+    ODAClustering(n_clusters=2, polish=True, **tries({**FEW, "recent_samples": 0}, {})),
+    ODAClustering(n_clusters=None, divergence="i_divergence", **tries(FEW, {"K_max": 10})),
+    ODAClassifier(**FEW),
     ODAClassifier(
-        level="last", fine_tune=None, split="perturb", divergence="i_divergence", K_max=10
+        level="last",
+        fine_tune=None,
+        split="perturb",
+        divergence="i_divergence",
+        **tries(FEW, {"K_max": 10}),
     ),
-    ODAClassifier(level="last", fine_tune=None, engine="block", **tries({"gamma": 0.5}, {})),
-    ODAClustering(n_clusters=2, engine="block", **tries({"K_max": 10}, {})),
+    ODAClassifier(level="last", fine_tune=None, engine="block", **FEW),
+    ODAClustering(n_clusters=2, engine="block", **FEW),
     StochasticVQ(),
     StochasticVQ(3, init="random", divergence="i_divergence"),
     LVQClassifier(),

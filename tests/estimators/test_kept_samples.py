@@ -60,7 +60,7 @@ def annealings(monkeypatch):
     "settings", [{}, {"shape": "round"}, {"n_clusters": 4}, {"n_clusters": 4, "shape": "round"}]
 )
 def test_a_stream_answers_after_a_hundred_samples_and_keeps_its_answer(settings, annealings):
-    X, y = blobs(tries(4000, 12_000), corners())
+    X, y = blobs(tries(2500, 12_000), corners())
     said = before_learning(ODAClustering(random_state=0, **settings), X)
     for k in range(250, len(X), 250):
         assert adjusted_rand_score(y[k : k + 250], said[k : k + 250]) > 0.95
@@ -190,7 +190,7 @@ def test_after_a_change_only_what_is_still_near_is_kept():
 def test_neighbours_in_time_that_are_alike_are_no_change(annealings):
     rng = np.random.default_rng(0)
     # Clusters come in turns of some tens of samples.
-    y = np.repeat(rng.integers(0, 4, 800), rng.integers(10, 40, 800))[:16_000]
+    y = np.repeat(rng.integers(0, 4, 800), rng.integers(10, 40, 800))[: tries(6000, 16_000)]
     X = corners()[y] + rng.normal(size=(len(y), 6))
     model = ODAClustering(random_state=0).partial_fit(X)
     assert model.n_clusters_ == 4 and annealings == [125, 250, 500, 1000, 2000]

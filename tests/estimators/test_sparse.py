@@ -36,9 +36,9 @@ def rows_for(name, rng, n, d):
 
 @pytest.fixture
 def few_at_a_time(monkeypatch):
-    """Blocks of a few rows, so that there are many."""
-    monkeypatch.setattr(sparse_rows, "DENSE_AT_A_TIME", 170)
-    monkeypatch.setattr(sparse_rows, "PRODUCTS_AT_A_TIME", 400)
+    """Blocks of some fifty rows, so that there are several."""
+    monkeypatch.setattr(sparse_rows, "DENSE_AT_A_TIME", 850)
+    monkeypatch.setattr(sparse_rows, "PRODUCTS_AT_A_TIME", 2000)
 
 
 @pytest.mark.quality
@@ -134,7 +134,7 @@ def test_streams_of_sparse_rows_are_those_of_dense_ones(weighted, few_at_a_time)
 
 
 def test_sparse_rows_are_never_dense_all_at_once():
-    X = sparse.random(20_000, 2000, density=0.002, random_state=0, format="csr")  # dense: 320 MB
+    X = sparse.random(10_000, 2000, density=0.002, random_state=0, format="csr")  # dense: 160 MB
     model = ODAClustering(3, shape="round", K_max=4, random_state=0, samples_per_codevector=20)
     tracemalloc.start()
     try:

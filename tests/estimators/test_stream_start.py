@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
 
 import annealed
 from annealed import DriftDetector, ODAClassifier
+
+# Arithmetic of our own: left out where other versions of the dependencies are tried.
+pytestmark = pytest.mark.quality
 
 
 def test_then_train(model, X, y):
@@ -89,12 +93,18 @@ def test_a_file_holds_samples_only_if_asked_to(tmp_path, samples):
         assert tuner.neighbours is None
 
 
+@cache
+def changed():
+    """Rows, classes that change places after 4000 of them, and a model of them all."""
+    X, y = four_blobs(4400, 3)
+    y[4000:] = 1 - y[4000:]
+    return X, y, ODAClassifier(random_state=0).partial_fit(X, y)
+
+
 @pytest.mark.parametrize("at", [37, 250, 1530, 3010, 4080])
 def test_a_model_stored_at_any_moment_goes_on_as_if_nothing_had_been(tmp_path, at):
     """While companions race alone, among levels, between races, and after a change."""
-    X, y = four_blobs(4400, 3)
-    y[4000:] = 1 - y[4000:]
-    whole = ODAClassifier(random_state=0).partial_fit(X, y)
+    X, y, whole = changed()
     model = ODAClassifier(random_state=0)
     for row, label in zip(X[:at], y[:at].tolist(), strict=True):
         model.learn_one(row, label)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_cases import BURG, COMPILED, divergence_for, rows_for
 from test_levels import level_settings, start
-from thoroughness import examples
+from thoroughness import examples, tries
 
 from annealed.divergences import get_divergence
 from annealed.kernels import BlockKernel, CompiledKernel, ReferenceKernel
@@ -23,6 +23,8 @@ from annealed.kernels.protocol import MEASURES, TURNS
 
 # Arithmetic of our own: left out where other versions of the dependencies are tried.
 pytestmark = pytest.mark.quality
+
+ROWS = tries(60, 150)  # which the rule as it is printed takes one by one
 
 
 @pytest.mark.parametrize("name", [*COMPILED, "mahalanobis"])
@@ -40,18 +42,18 @@ def test_a_block_of_one_sample_is_the_online_rule(name, seed, K, d, log_T, weigh
     states = []
     for largest in (1, None):
         rng = np.random.default_rng(seed)
-        X = rows_for(name, rng, 150, d)
+        X = rows_for(name, rng, ROWS, d)
         divergence = divergence_for(name, rng, d)
         inside = X if divergence.matrix is None else X @ divergence.matrix
         T = math.exp(log_T) * divergence.unit(X.mean(axis=0), inside.var(axis=0))
-        w = rng.choice([0.0, 0.3, 1.0, 2.5], size=150) if weighted else None
-        some = None if roles is None else rng.choice([TURNS, MEASURES, 3], 150).astype(np.uint8)
+        w = rng.choice([0.0, 0.3, 1.0, 2.5], size=ROWS) if weighted else None
+        some = None if roles is None else rng.choice([TURNS, MEASURES, 3], ROWS).astype(np.uint8)
         kernel = ReferenceKernel(divergence)
         if largest is not None:
             kernel = BlockKernel(CompiledKernel, divergence, largest)
         settings = level_settings(T, K, by_roles=bool(roles), at_least=5)
         run = start(kernel, X, K, rng, settings | {"patience": 10**6})
-        assert kernel.learn([run], X, None, None, w, 0, 150, some) == 150
+        assert kernel.learn([run], X, None, None, w, 0, ROWS, some) == ROWS
         states.append(kernel.read(run))
     mine, printed = states
     scale = np.abs(printed["mu"]).max()

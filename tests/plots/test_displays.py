@@ -456,13 +456,13 @@ def odd_ones(clusters):
     """A short path, a reheated one, one class, and many."""
     _, X = clusters
     rng = np.random.default_rng(0)
-    label = np.arange(26).repeat(8)
+    rows, label = rng.normal(size=(208, 3)), np.arange(26).repeat(8)
     stream = ODAClustering(3, shape="round", random_state=0).partial_fit(np.tile(X, (20, 1)))
     return (
         (ODAClustering(None, T_max=5.0, T_min=4.9).fit(X), X),  # one level
         (stream.reheat().partial_fit(X + 9), X),
         (ODAClassifier(level="last", fine_tune=None, K_max=20).fit(X, np.zeros(len(X))), X),
-        (ODAClassifier(level="last", fine_tune=None).fit(rng.normal(size=(208, 3)), label), None),
+        (ODAClassifier(level="last", fine_tune=None, K_max=60).fit(rows, label), None),
     )
 
 
