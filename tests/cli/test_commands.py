@@ -626,20 +626,21 @@ for name in ("small", "large"):
             main()
         except SystemExit as exit:
             assert not exit.code
-        print(peak())
+        print("peak", peak())
 """
 
 
 @pytest.mark.skipif(not peak_memory.KNOWN, reason="only Linux tells")
 def test_memory_of_fit_and_predict_does_not_grow_with_the_file(tmp_path):
-    """After ten times the rows, 18 MB of numbers more, the peak is at most 9 MB higher."""
+    """After some seven times the rows, 21 MB of numbers more, the peak is at most 10 MB higher."""
     rng = np.random.default_rng(0)
     names = [f"x{k}" for k in range(10)]
-    for name, blocks in (("small", 1), ("large", 10)):
+    for name, blocks in (("small", 4), ("large", 30)):
         schema = pa.schema([(column, pa.float64()) for column in names])
         with parquet.ParquetWriter(tmp_path / f"{name}.parquet", schema) as writer:
             for _ in range(blocks):
-                writer.write_table(pa.table([*rng.normal(size=(10, 25_000))], names=names))
+                writer.write_table(pa.table([*rng.normal(size=(10, 10_000))], names=names))
     told = peak_memory.in_a_process("-c", PEAKS, tmp_path)
-    peaks = [int(line) / 1024 for line in told.split()]
-    assert len(peaks) == 4 and peaks[3] < peaks[1] + 9, peaks
+    said = (line.split() for line in told.splitlines() if line.startswith("peak "))
+    peaks = [int(kilobytes) / 1024 for _, kilobytes in said]
+    assert len(peaks) == 4 and peaks[3] < peaks[1] + 10, peaks
