@@ -250,33 +250,39 @@ def split(
     norm = (parents.axis * Ha).sum(axis=1)
     gap = np.maximum(zero_for_nan(parents.critical) - T, 1e-3 * T)
     step = np.sqrt(gap / norm)[:, None] * parents.axis
-    children = side_by_side(parents, _inside(parents.mu, step, low, high))
-    none = np.zeros(len(children))
-    children = replace(
-        children,
-        axis=np.repeat(_next_axes(parents, divergence), 2, axis=0),
+    both = np.repeat(np.arange(len(parents)), 2)
+    step = _inside(parents.mu, step, low, high)[both]
+    step[::2] *= -1
+    none, unknown = np.zeros(len(both)), np.full(len(both), np.nan)
+    old, resting = parents.before, parents.resting_before
+    children = Codebook(
+        mu=parents.mu[both] + step,
+        rho=parents.rho[both] / 2,
+        axis=_next_axes(parents.mu, parents.axis, old, divergence)[both],
         memory=none,
-        critical=np.full(len(children), np.nan),
-        error=np.full(len(children), np.nan),
+        before=old[both],
+        critical=unknown,
+        error=unknown,
         mass=none,
-        node=next_node + np.arange(len(children)),
-        resting_axis=np.repeat(_next_axes(exchanged(parents), divergence), 2, axis=0),
+        distortion=parents.distortion[both],
+        node=next_node + np.arange(len(both)),
+        resting_axis=_next_axes(parents.mu, parents.resting_axis, resting, divergence)[both],
         resting_memory=none,
+        resting_before=resting[both],
     )
     rest = np.ones(len(book), dtype=bool)
     rest[chosen] = False
     return _concatenate(book.take(np.flatnonzero(rest)), children)
 
 
-def _next_axes(book: Codebook, divergence: BregmanDivergence) -> Array:
+def _next_axes(mu: Array, axis: Array, old: Array, divergence: BregmanDivergence) -> Array:
     """The axes that halves of codevectors start with.
 
     A child splits next along the same axis again or across it, so it starts between the two.
     "Across" is the direction the last power-iteration step turned to: the part of the axis across
     the one before it, as long as the axis, both by H(mu).
     """
-    axis, old = book.axis, book.before
-    Ha, H_old = divergence.hessian_product(book.mu, axis), divergence.hessian_product(book.mu, old)
+    Ha, H_old = divergence.hessian_product(mu, axis), divergence.hessian_product(mu, old)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (axis * H_old).sum(axis=1, keepdims=True)
         share = share / (old * H_old).sum(axis=1, keepdims=True)

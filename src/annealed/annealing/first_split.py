@@ -16,8 +16,8 @@ from annealed.divergences import Array, BregmanDivergence
 
 Mask = NDArray[np.bool_]
 
-# Steps of power iteration with memory. The largest eigenvalue comes out to a part in a hundred. With
-# no more than this many features all eigenvalues take less time.
+# Steps of power iteration with memory. The largest eigenvalue comes out to a part in a hundred.
+# All eigenvalues take less time with no more features than this.
 LANCZOS_STEPS = 30
 FEW_FEATURES = 64
 # Features up to which the Hessian of a divergence with cross terms is written out.
