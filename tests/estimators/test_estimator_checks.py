@@ -40,7 +40,7 @@ ESTIMATORS = [
         divergence="i_divergence",
         **tries(FEW, {"K_max": 10}),
     ),
-    ODAClassifier(level="last", fine_tune=None, engine="block", **FEW),
+    ODAClassifier(level="last", fine_tune=None, engine="block", **tries({"gamma": 0.3}, {})),
     ODAClustering(n_clusters=2, engine="block", **FEW),
     StochasticVQ(),
     StochasticVQ(3, init="random", divergence="i_divergence"),
