@@ -1,4 +1,4 @@
-"""Print what the package needs with an extra, one requirement a line: ``python requirements.py EXTRA``.
+"""Print what the package needs with an extra, a line each: ``python requirements.py EXTRA``.
 
 Extras that name others of the package's own are followed. With this an environment can be filled
 while the package itself is still being compiled. Run it from the project's folder.
