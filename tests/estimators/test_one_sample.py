@@ -230,3 +230,18 @@ def test_names_of_a_frame_are_the_keys():
     twin = MODELS["classifier"]().partial_fit(frame, y)
     twin.partial_fit(pd.DataFrame([[2.0, 3.0, 1.0]], columns=NAMES), ["x"])
     assert same_model(model, twin)
+
+
+def test_a_class_that_cannot_be_one_changes_nothing():
+    rng = np.random.default_rng(0)
+    model = ODAClassifier(K_max=3, random_state=0)
+    for k, x in enumerate(rng.normal(size=(300, 2))):
+        model.learn_one(x, k % 3)
+    before = model.predict_proba_one([0.1, 0.2])
+    with pytest.raises(ValueError, match="K_max=3 is less than the 4 classes"):
+        model.learn_one([0.1, 0.2], 3)
+    with pytest.raises(ValueError, match="Mix of label"):
+        model.learn_one([0.1, 0.2], "three")
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.predict_proba_one([0.1, 0.2]) == before
+    model.learn_one([0.1, 0.2], 1)

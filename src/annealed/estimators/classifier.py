@@ -499,6 +499,16 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
     def _knows(self, y: Any) -> bool:
         return y in self._learner.labels
 
+    def _meet(self, y: Any) -> None:
+        """Make room for a class if it is new; ValueError, and nothing changed, if it cannot be."""
+        if self._knows(y):
+            return
+        label = np.array([y])
+        classes = joined_labels(label, self.classes_)
+        self._check_classes(self._parameters()[1], classes)
+        self.classes_ = classes
+        self._learner.add_class(label[0], self._settings())
+
     def _index_of(self, y: Any) -> NDArray[np.int32]:
         return np.array([self._learner.labels.index(y)], dtype=np.int32)
 

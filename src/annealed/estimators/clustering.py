@@ -469,6 +469,9 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     def _knows(self, y: Any) -> bool:
         return True
 
+    def _meet(self, y: Any) -> None:
+        pass
+
     def _index_of(self, y: Any) -> NDArray[np.int32] | None:
         return None
 

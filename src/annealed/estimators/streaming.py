@@ -114,8 +114,9 @@ class StreamingEstimator(AnnealingEstimator):
         if not isinstance(w, (int, float, np.number)) or not 0 <= w < np.inf:
             raise ValueError(f"the weight w must be a finite non-negative number, got {w!r}")
         row = self._row_of(x)
-        if "_fast_path" in self.__dict__ and self._knows(y):
+        if "_fast_path" in self.__dict__ and (w > 0 or self._knows(y)):
             self._check_row(row)
+            self._meet(y)
             self._learner.learn(
                 row, self._index_of(y), np.array([float(w)]), 0, 1, self._settings()
             )
