@@ -21,6 +21,7 @@ NAMES = (
     "threads",
     "cluster",
     "engines",
+    "sparse_counts",
 )
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
 from thoroughness import examples
 
 from annealed import ODAClassifier, ODAClustering
@@ -131,6 +132,22 @@ def test_streams_of_sparse_rows_are_those_of_dense_ones(weighted, few_at_a_time)
         dense, thin = make(X), make(sparse.csr_array(X))
         np.testing.assert_array_equal(thin.codevectors_, dense.codevectors_)
         np.testing.assert_array_equal(thin.predict(X), dense.predict(X))
+
+
+@pytest.mark.parametrize("name", ["i_divergence", "kullback_leibler"])
+def test_topics_are_found_among_words_most_documents_do_not_have(name):
+    """A word no sample has had for long leaves no room to step aside in; others do."""
+    rng = np.random.default_rng(0)
+    n, words, topics = 240, 1500, 4
+    topic = np.arange(n) % topics
+    own = rng.permutation(words)[: topics * 30].reshape(topics, 30)
+    said = rng.integers(words, size=(n, 30))
+    said[:, :20] = own[topic[:, None], rng.integers(30, size=(n, 20))]
+    X = np.zeros((n, words))
+    np.add.at(X, (np.repeat(np.arange(n), 30), said.ravel()), 1.0)
+    X = X / 30 if name == "kullback_leibler" else X
+    model = ODAClustering(topics, divergence=name, random_state=0).fit(sparse.csr_array(X))
+    assert adjusted_rand_score(topic, model.labels_) == 1.0
 
 
 def test_sparse_rows_are_never_dense_all_at_once():

@@ -251,7 +251,7 @@ def split(
     gap = np.maximum(zero_for_nan(parents.critical) - T, 1e-3 * T)
     step = np.sqrt(gap / norm)[:, None] * parents.axis
     both = np.repeat(np.arange(len(parents)), 2)
-    step = _inside(parents.mu, step, low, high)[both]
+    step = _inside(parents.mu, step, low, high, divergence)[both]
     step[::2] *= -1
     none, unknown = np.zeros(len(both)), np.full(len(both), np.nan)
     old, resting = parents.before, parents.resting_before
@@ -312,15 +312,22 @@ def perturb(
     """The paper's perturbed pairs: mu_i becomes {mu_i - delta, mu_i + delta} along its axis."""
     norm = (book.axis * divergence.hessian_product(book.mu, book.axis)).sum(axis=1)
     step = size * np.sqrt(2 / norm)[:, None] * book.axis
-    return side_by_side(book, _inside(book.mu, step, low, high))
+    return side_by_side(book, _inside(book.mu, step, low, high, divergence))
 
 
-def _inside(mu: Array, step: Array, low: Array, high: Array) -> Array:
-    """Shorten steps so that mu - step and mu + step stay inside the domain."""
+def _inside(
+    mu: Array, step: Array, low: Array, high: Array, divergence: BregmanDivergence
+) -> Array:
+    """Steps so short in every feature that mu - step and mu + step stay inside the domain.
+
+    Not as a whole: among thousands of words there are some that a codevector has next to none of,
+    and it could not split at all. What sums to one goes on doing so.
+    """
     room = 0.5 * np.minimum(mu - low, high - mu)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(step != 0, room / np.abs(step), np.inf).min(axis=1, keepdims=True)
-    return np.asarray(step * np.clip(share, 0.0, 1.0))
+    step = np.clip(step, -room, room)
+    if divergence.simplex:
+        step = step - mu * (step.sum(axis=1, keepdims=True) / mu.sum(axis=1, keepdims=True))
+    return np.asarray(step)
 
 
 def _concatenate(first: Codebook, second: Codebook) -> Codebook:
