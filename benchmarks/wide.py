@@ -111,7 +111,7 @@ def noise(runs: int) -> list[list[object]]:
         for d, n in itertools.product((2, 10, 50, 200, 500, 2000), (50, 200, 1000, 5000))
         if d * n <= 1_000_000
     ]
-    each = max(runs // len(shapes), 1)
+    each = -(-runs // len(shapes))
     lines, wrong, total = [], 0, 0
     for d, n in shapes:
         found, times = [], []
