@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import HealthCheck, settings
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "everyday")
-for name, max_examples in (("everyday", 15), ("thorough", 500)):
+for name, max_examples in (("everyday", 10), ("thorough", 500)):
     settings.register_profile(
         name,
         deadline=None,
