@@ -66,7 +66,7 @@ def main(*, quick: bool = False) -> None:
     """Run and print."""
     header("sparse counts: documents of topics")
     n, words = (2_000, 3_000) if quick else (50_000, 30_000)
-    counts, topics = documents(n, words, 70 if not quick else 12, 0)
+    counts, topics = documents(n, words, 70, 0)
     size = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
     lines = []
     with tempfile.TemporaryDirectory() as folder:
@@ -79,14 +79,14 @@ def main(*, quick: bool = False) -> None:
             )  # fmt: skip
             spent, memory, index = map(float, done.stdout.split())
             lines.append(
-                [name, number(spent), number(memory / size), number(memory / (8 * n * words)),
-                 number(index)]
+                [name, number(spent), f"{memory / 1e6:.0f}", number(memory / size),
+                 number(memory / (8 * n * words)), f"{index:.3f}"]
             )  # fmt: skip
     filled = 100 * counts.nnz / (n * words)
     table(
         f"{n:,} documents of {words:,} words, {filled:.2f} % filled, {size / 1e6:.0f} MB, into "
         f"{TOPICS}",
-        ["", "s", "memory\nover rows", "over dense", "adjusted\nRand"],
+        ["", "s", "memory\nMB", "over rows", "over dense", "adjusted\nRand"],
         lines,
     )
 
