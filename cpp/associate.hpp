@@ -249,26 +249,48 @@ public:
 
     LossVisitor(const Codebook& book, const Samples& samples, const std::int64_t* group,
                 const double* factors, int count, double* loss)
-        : book_(book), samples_(samples), group_(group), factors_(factors), count_(count),
-          loss_(loss), exponent_(static_cast<std::size_t>(tiles_for(book.K)) * W, -infinity) {}
+        : samples_(samples), factors_(factors), count_(count), loss_(loss),
+          classes_(*std::max_element(group, group + book.K) + 1),
+          exponent_(static_cast<std::size_t>(tiles_for(book.K)) * W), scale_(exponent_.size()),
+          log_weight_(exponent_.size(), -infinity),
+          inside_(static_cast<std::size_t>(classes_) * exponent_.size(), -infinity) {
+        for (int i = 0; i < book.K; ++i) {
+            log_weight_[i] = book.log_weight[i];
+            scale_[i] = (book.sharpness ? -book.sharpness[i] : -1.0) / book.T;
+            inside_[static_cast<std::size_t>(group[i]) * exponent_.size() + i] = 0;
+        }
+    }
 
     void operator()(std::int64_t k, const Row&, Doubles& values) {
+        const std::size_t n = exponent_.size();
+        const auto own_class = static_cast<std::size_t>(samples_.classes[k]);
         for (int f = 0; f < count_; ++f) {
-            double highest = -infinity, own_highest = -infinity, own = 0;
-            for (int i = 0; i < book_.K; ++i) {
-                exponent_[i] = book_.exponent(i, factors_[f] * values[i]);
-                highest = std::max(highest, exponent_[i]);
-                if (group_[i] == samples_.classes[k])
-                    own_highest = std::max(own_highest, exponent_[i]);
+            if (samples_.classes[k] >= classes_) {  // there is no codevector of it
+                pending_.push_back(infinity);
+                continue;
+            }
+            const double* inside = &inside_[own_class * n];
+            Vec highest = Vec::all(-infinity), own_highest = highest;
+            for (std::size_t i = 0; i < n; i += W) {
+                const Vec divergence = Vec::all(factors_[f]) * Vec::load(&values[i]);
+                const Vec s = fmadd(Vec::load(&scale_[i]), divergence, Vec::load(&log_weight_[i]));
+                s.store(&exponent_[i]);
+                highest = max(highest, s);
+                own_highest = max(own_highest, s + Vec::load(inside + i));
             }
             // Both sums from their own highest: deep in another class the own one would vanish.
-            Vec total = Vec::all(0.0);
-            for (std::size_t i = 0; i < exponent_.size(); i += W)
-                total = total + exp(Vec::load(&exponent_[i]) - Vec::all(highest));
-            for (int i = 0; i < book_.K; ++i)
-                if (group_[i] == samples_.classes[k] && exponent_[i] > own_highest - 40)
-                    own += std::exp(exponent_[i] - own_highest);
-            pending_.push_back(highest - own_highest + std::log(sum(total) / own));
+            const double top = largest(highest), own_top = largest(own_highest);
+            if (own_top == -infinity) {  // a prior of 0
+                pending_.push_back(infinity);
+                continue;
+            }
+            Vec total = Vec::all(0.0), own = total;
+            for (std::size_t i = 0; i < n; i += W) {
+                const Vec s = Vec::load(&exponent_[i]);
+                total = total + exp(s - Vec::all(top));
+                own = own + exp(s + Vec::load(inside + i) - Vec::all(own_top));
+            }
+            pending_.push_back(top - own_top + std::log(sum(total) / sum(own)));
         }
     }
     void settle(std::int64_t, std::int64_t) {
@@ -278,13 +300,14 @@ public:
     }
 
 private:
-    const Codebook& book_;
     const Samples& samples_;
-    const std::int64_t* group_;
     const double* factors_;
     int count_;
     double* loss_;
-    Doubles exponent_, pending_;  // of the block's rows, a value for each factor
+    std::int64_t classes_;
+    Doubles exponent_, scale_, log_weight_;
+    Doubles inside_;   // of each class and codevector 0 where it is of the class, else -inf
+    Doubles pending_;  // of the block's rows, a value for each factor
 };
 
 template <class Divergence>

@@ -146,6 +146,8 @@ private:
     // Samples over which the divergence to the nearest is averaged; and the least that is taken for
     // it, in units of that to the farthest: samples may be equal.
     static constexpr double remembered = 200, least_unit = 1e-9;
+    // An exponent this far below the largest adds nothing that a sum of a million would show.
+    static constexpr double negligible = -50;
     // Bounds of the logarithms: beyond them nothing changes any more, and the way back would be long.
     static constexpr double widest = 8;
 
@@ -212,7 +214,12 @@ private:
         const std::int32_t* slot = slot_.data();
         const std::size_t padded = e_.size();
         for (std::size_t k = 0; k < padded; k += W) {
-            const Vec e = exp(Vec::load(each + k) - Vec::all(top));
+            const Vec s = Vec::load(each + k) - Vec::all(top);
+            if (!any_above(s, negligible)) {
+                Vec::all(0.0).store(each + k);
+                continue;
+            }
+            const Vec e = exp(s);
             e.store(each + k);
             total = total + e;
             // A sum for each lane: four short chains of additions instead of one long one.

@@ -46,7 +46,7 @@ public:
     Tiles<Divergence> tiles;
     Doubles bias, sharpness, relevance;  // b_i, log T/T_i, log lambda_j
     Ascent by_mu, by_bias, by_sharpness, by_relevance;
-    Doubles terms;                          // [feature][lane]: sum of g_i d_ij/T_i over the batch
+    Doubles terms;                          // in tiles: sum of g_i d_ij/T_i over the batch
     std::int64_t updates = 0, waiting = 0;  // steps taken; samples of the current batch
 
     // Codevectors come sorted by class: those of class c are first_of[c] .. first_of[c + 1] - 1.
@@ -56,11 +56,13 @@ public:
             const double* matrix)
         : settings(settings_), K(K_), d(d_), tiles(mu, K_, d_), bias(padded(), -infinity),
           sharpness(padded(), 0.0), relevance(relevance_, relevance_ + d_), by_mu(tiles.mu),
-          by_relevance(relevance), terms(static_cast<std::size_t>(d_) * W), first_of_(first_of, first_of + classes + 1),
+          by_relevance(relevance), terms(settings_.relevances ? tiles.mu.size() : 0),
+          first_of_(first_of, first_of + classes + 1),
           unit_(unit, unit + d_), low_(low, low + d_), high_(high, high + d_),
           matrix_(matrix ? Doubles(matrix, matrix + static_cast<std::size_t>(d_) * d_) : Doubles()),
-          reader_(d_, matrix ? matrix_.data() : nullptr), divergence_(padded()), e_(padded()),
-          g_(padded()), beta_(padded()), lambda_(d_), asked_(d_), told_(classes) {
+          readers_(1, RowReader<Divergence>(d_, matrix ? matrix_.data() : nullptr)), asked_(d_),
+          told_(classes), beta_(padded()), lambda_(d_) {
+        make_room(1);
         std::copy(bias_, bias_ + K, bias.begin());
         std::copy(sharpness_, sharpness_ + K, sharpness.begin());
         by_bias = Ascent(bias);
@@ -78,16 +80,18 @@ public:
     void refresh() {
         average_.known = told_known_ = false;
         for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
-        for (int i = 0; i < K; ++i) beta_[i] = std::exp(sharpness[i]) / settings.T;
+        const Vec unit = Vec::all(1 / settings.T);
+        for (std::size_t k = 0; k < beta_.size(); k += W)
+            (exp(Vec::load(&sharpness[k])) * unit).store(&beta_[k]);
         weighted_ = settings.relevances;
         for (int j = 0; j < d; ++j) {
-            lambda_[j] = std::exp(relevance[j]);
+            lambda_[j] = relevance[j] == 0 ? 1.0 : std::exp(relevance[j]);
             if (relevance[j] != 0) weighted_ = true;
         }
     }
 
     void answer(const RowPointer& pointer, double* posterior) override {
-        answer_averaged(read_row(reader_, pointer), posterior);
+        answer_averaged(read_row(readers_[0], pointer), posterior);
     }
     void test(const RowPointer& pointer, int y, double w, double* posterior) override {
         step(pointer, y, w, posterior, true);
@@ -97,24 +101,51 @@ public:
     // Learn a sample of class y; before that, if asked, write p(c|x) of every class to `posterior`,
     // of the newest iterate or of their average.
     void step(const RowPointer& pointer, int y, double w, double* posterior, bool averaged = false) {
-        const Row row = read_row(reader_, pointer);
-        if (posterior && averaged) answer_averaged(row, posterior);
+        row_[0] = read_row(readers_[0], pointer);
+        if (posterior && averaged) answer_averaged(row_[0], posterior);
         if (settings.rate == 0 && (averaged || !posterior)) return;
-        measure(row, tiles, weighted_ ? lambda_.data() : nullptr);
-        const double total = weigh(bias, beta_);
+        measure(row_[0], tiles, weighted_ ? lambda_.data() : nullptr);
+        const double total = weigh(0, bias, beta_);
         if (posterior && !averaged) share(total, posterior);
         if (settings.rate == 0) return;
-        blame(y, w, total);
-        accumulate(row);
+        blame(0, y, w, total);
+        accumulate(1);
         if (++waiting == settings.batch) update();
+    }
+
+    // Learn some samples, no more than there is room for in the batch under way, for which the
+    // parameters stand still: the same bits as one by one, in less time.
+    struct Labelled {
+        RowPointer row;
+        int y;
+        double w;
+    };
+    int room() const {
+        return static_cast<int>(std::min<std::int64_t>(settings.batch - waiting, rows_at_once));
+    }
+    void learn(const Labelled* sample, int n) {
+        if (settings.rate == 0) return;
+        make_room(static_cast<std::size_t>(n));
+        double* measured[rows_at_once];
+        for (int m = 0; m < n; ++m) {
+            row_[m] = read_row(readers_[m], sample[m].row);
+            measured[m] = &divergence_[place(m)];
+        }
+        tiles.divergences(row_.data(), n, weighted_ ? lambda_.data() : nullptr, measured);
+        for (int m = 0; m < n; ++m) blame(m, sample[m].y, sample[m].w, weigh(m, bias, beta_));
+        accumulate(n);
+        if ((waiting += n) == settings.batch) update();
     }
 
 private:
     std::vector<std::int64_t> first_of_;
     Doubles unit_, low_, high_, matrix_;
-    RowReader<Divergence> reader_;
-    Doubles divergence_, e_, g_, beta_, lambda_;
-    bool weighted_ = false;
+    // Samples at a time; for each of them a reader, its row, and by codevector the divergences,
+    // exp(s_i - max s) and g_i.
+    static constexpr int rows_at_once = 16;
+    std::vector<RowReader<Divergence>> readers_;
+    std::vector<Row> row_;
+    Doubles divergence_, e_, g_;
     // What follows from the averages, made when it is asked for.
     struct Average {
         Tiles<Divergence> tiles;
@@ -125,9 +156,20 @@ private:
     // learns it next.
     Doubles asked_, told_;
     bool told_known_ = false;
+    Doubles beta_, lambda_;  // 1/T_i and lambda_j
+    bool weighted_ = false;
     Average average_{tiles, Doubles(padded()), Doubles(d), false, false};
     // A codevector that is wrong or right about a sample by less does not hear of it.
     static constexpr double least_blame = 1e-6;
+
+    // Of sample m, where its part of the arrays begins.
+    std::size_t place(int m) const { return static_cast<std::size_t>(m) * padded(); }
+    void make_room(std::size_t samples) {
+        if (row_.size() >= samples) return;
+        while (readers_.size() < samples) readers_.emplace_back(d, matrix());
+        row_.resize(samples);
+        for (Doubles* each : {&divergence_, &e_, &g_}) each->resize(samples * padded());
+    }
 
     void measure(const Row& row, const Tiles<Divergence>& of, const double* lambda) {
         for (int t = 0; t < of.count; ++t) {
@@ -136,20 +178,23 @@ private:
         }
     }
 
-    // e_i = exp(s_i - max s), returns their sum
-    double weigh(const Doubles& b, const Doubles& beta) {
+    // e_i = exp(s_i - max s) of sample m, returns their sum
+    double weigh(int m, const Doubles& b, const Doubles& beta) {
+        const double* divergence = &divergence_[place(m)];
+        double* e = &e_[place(m)];
+        const std::size_t n = padded();
         Vec highest = Vec::all(-infinity);
-        for (std::size_t k = 0; k < e_.size(); k += W) {
-            const Vec s = Vec::load(&b[k]) - Vec::load(&beta[k]) * Vec::load(&divergence_[k]);
-            s.store(&e_[k]);
+        for (std::size_t k = 0; k < n; k += W) {
+            const Vec s = Vec::load(&b[k]) - Vec::load(&beta[k]) * Vec::load(divergence + k);
+            s.store(e + k);
             highest = max(highest, s);
         }
         const Vec top = Vec::all(largest(highest));
         Vec total = Vec::all(0.0);
-        for (std::size_t k = 0; k < e_.size(); k += W) {
-            const Vec e = exp(Vec::load(&e_[k]) - top);
-            e.store(&e_[k]);
-            total = total + e;
+        for (std::size_t k = 0; k < n; k += W) {
+            const Vec value = exp(Vec::load(e + k) - top);
+            value.store(e + k);
+            total = total + value;
         }
         return sum(total);
     }
@@ -177,7 +222,7 @@ private:
             a.known = true;
         }
         measure(row, a.tiles, a.weighted ? a.lambda.data() : nullptr);
-        share(weigh(by_bias.mean, a.beta), told_.data());
+        share(weigh(0, by_bias.mean, a.beta), told_.data());
     }
 
     void share(double total, double* posterior) const {
@@ -188,47 +233,79 @@ private:
         }
     }
 
-    // g_i = w (P(i|x, own class) - P(i|x))
-    void blame(int y, double w, double total) {
+    // g_i = w (P(i|x, own class) - P(i|x)) of sample m
+    void blame(int m, int y, double w, double total) {
+        double *e = &e_[place(m)], *g = &g_[place(m)];
+        const double* divergence = &divergence_[place(m)];
         const Vec share = Vec::all(-w / total);
-        for (std::size_t k = 0; k < e_.size(); k += W) (Vec::load(&e_[k]) * share).store(&g_[k]);
+        for (std::size_t k = 0; k < padded(); k += W) (Vec::load(e + k) * share).store(g + k);
         const std::int64_t begin = first_of_[y], end = first_of_[y + 1];
         double own = 0;
-        for (std::int64_t i = begin; i < end; ++i) own += e_[i];
+        for (std::int64_t i = begin; i < end; ++i) own += e[i];
         if (own > 1e-200) {
-            for (std::int64_t i = begin; i < end; ++i) g_[i] += w * (e_[i] / own);
+            for (std::int64_t i = begin; i < end; ++i) g[i] += w * (e[i] / own);
             return;
         }
         // The sample lies deep in another class: weigh its own class by itself.
         double highest = -infinity;
         for (std::int64_t i = begin; i < end; ++i)
-            highest = std::max(highest, bias[i] - beta_[i] * divergence_[i]);
+            highest = std::max(highest, bias[i] - beta_[i] * divergence[i]);
         own = 0;
         for (std::int64_t i = begin; i < end; ++i)
-            own += e_[i] = std::exp(bias[i] - beta_[i] * divergence_[i] - highest);
-        for (std::int64_t i = begin; i < end; ++i) g_[i] += w * (e_[i] / own);
+            own += e[i] = std::exp(bias[i] - beta_[i] * divergence[i] - highest);
+        for (std::int64_t i = begin; i < end; ++i) g[i] += w * (e[i] / own);
     }
 
-    void accumulate(const Row& row) {
+    // Add what n samples say to the gradients. Every sum takes them in their order, whether they
+    // come together or one by one.
+    void accumulate(int n) {
         for (int t = 0; t < tiles.count; ++t) {
-            const int k = t * W;
-            const Vec all = Vec::load(&g_[k]), size = max(all, Vec::all(0.0) - all);
-            if (!any_above(size, least_blame)) continue;
-            const Vec g = zero_unless_above(all, size, Vec::all(least_blame));
-            const Vec push = g * Vec::load(&beta_[k]);
-            add(by_bias.gradient, k, g);
-            add(by_sharpness.gradient, k, Vec::all(0.0) - push * Vec::load(&divergence_[k]));
-            const double* mu = &tiles.mu[tiles.offset(t)];
-            double* into = &by_mu.gradient[tiles.offset(t)];
-            for (int j = 0; j < d; ++j)
-                fmadd(push, Vec::all(row.x[j]) - Vec::load(mu + j * W), Vec::load(into + j * W))
-                    .store(into + j * W);
-            if (settings.relevances)
-                for (int j = 0; j < d; ++j)
-                    fmadd(push, tiles.term(t, j, row), Vec::load(&terms[j * W])).store(&terms[j * W]);
+            const std::size_t k = static_cast<std::size_t>(t) * W;
+            const Row* heard[rows_at_once];
+            Vec push[rows_at_once];
+            int count = 0;
+            for (int m = 0; m < n; ++m) {
+                const Vec all = Vec::load(&g_[place(m) + k]), size = max(all, Vec::all(0.0) - all);
+                if (!any_above(size, least_blame)) continue;
+                const Vec g = zero_unless_above(all, size, Vec::all(least_blame));
+                const Vec pushed = g * Vec::load(&beta_[k]);
+                add(by_bias.gradient, k, g);
+                add(by_sharpness.gradient, k,
+                    Vec::all(0.0) - pushed * Vec::load(&divergence_[place(m) + k]));
+                heard[count] = &row_[m];
+                push[count++] = pushed;
+            }
+            if (count == 0) continue;
+            settings.relevances ? pull<true>(t, heard, push, count)
+                                : pull<false>(t, heard, push, count);
         }
     }
-    static void add(Doubles& into, int k, Vec value) { (Vec::load(&into[k]) + value).store(&into[k]); }
+    template <bool Relevances>
+    void pull(int t, const Row* const* heard, const Vec* push, int count) {
+        int j = 0;  // four features at a time: their sums do not wait for each other
+        for (; j + 4 <= d; j += 4) pull<Relevances, 4>(t, j, heard, push, count);
+        for (; j < d; ++j) pull<Relevances, 1>(t, j, heard, push, count);
+    }
+    template <bool Relevances, int features>
+    void pull(int t, int j, const Row* const* heard, const Vec* push, int count) {
+        const std::size_t k = tiles.offset(t) + static_cast<std::size_t>(j) * W;
+        Vec mu[features], sum[features], told[features];
+        for (int i = 0; i < features; ++i) {
+            mu[i] = Vec::load(&tiles.mu[k + i * W]);
+            sum[i] = Vec::load(&by_mu.gradient[k + i * W]);
+            if (Relevances) told[i] = Vec::load(&terms[k + i * W]);
+        }
+        for (int m = 0; m < count; ++m)
+            for (int i = 0; i < features; ++i) {
+                sum[i] = fmadd(push[m], Vec::all(heard[m]->x[j + i]) - mu[i], sum[i]);
+                if (Relevances) told[i] = fmadd(push[m], tiles.term(t, j + i, *heard[m]), told[i]);
+            }
+        for (int i = 0; i < features; ++i) {
+            sum[i].store(&by_mu.gradient[k + i * W]);
+            if (Relevances) told[i].store(&terms[k + i * W]);
+        }
+    }
+    static void add(Doubles& into, std::size_t k, Vec value) { (Vec::load(&into[k]) + value).store(&into[k]); }
 
     // Adam's moments and the ratio that makes the step; `scale` turns the sum over the batch into
     // the mean, in units of the parameter's spread.
@@ -242,12 +319,13 @@ private:
             m.store(&by.first[k]);
             v.store(&by.second[k]);
             Vec::all(0.0).store(&by.gradient[k]);
-            return Vec::all(rate * first) * m / (sqrt(Vec::all(second) * v) + Vec::all(1e-8));
+            return over_root(Vec::all(rate * first) * m, Vec::all(second) * v, 1e-8f);
         }
         double operator()(double gradient, double& m, double& v) const {
             m += (1 - first_decay) * (gradient - m);
             v += (1 - second_decay) * (gradient * gradient - v);
-            return rate * first * m / (std::sqrt(second * v) + 1e-8);
+            return static_cast<float>(rate * first * m) /
+                   (std::sqrt(static_cast<float>(second * v)) + 1e-8f);
         }
     };
     // With these two no step exceeds `rate`, however rare the samples that ask for it.
@@ -260,12 +338,16 @@ private:
         const double n = static_cast<double>(updates), mean = 1.0 / settings.batch;
         const Momentum step{settings.rate, 1 / (1 - std::pow(first_decay, n)),
                             1 / (1 - std::pow(second_decay, n))};
+        const double newest = std::max((late + 1) / (n + late), settings.recent);
         for (int t = 0; t < tiles.count; ++t)
             for (int j = 0; j < d; ++j) {
                 const std::size_t k = tiles.offset(t) + static_cast<std::size_t>(j) * W;
                 const Vec ratio = step(by_mu, k, Vec::all(mean * lambda_[j] * unit_[j]));
-                const Vec moved = Divergence::moved(Vec::load(&tiles.mu[k]), ratio * Vec::all(unit_[j]));
-                min(max(moved, Vec::all(low_[j])), Vec::all(high_[j])).store(&tiles.mu[k]);
+                Vec mu = Divergence::moved(Vec::load(&tiles.mu[k]), ratio * Vec::all(unit_[j]));
+                mu = min(max(mu, Vec::all(low_[j])), Vec::all(high_[j]));
+                mu.store(&tiles.mu[k]);
+                const Vec before = Vec::load(&by_mu.mean[k]);
+                (before + Vec::all(newest) * (mu - before)).store(&by_mu.mean[k]);
             }
         if (!settings.temperatures) {  // one temperature for all: everyone hears the same
             double total = 0;
@@ -274,28 +356,30 @@ private:
         }
         const Vec scale = Vec::all(mean);
         for (std::size_t k = 0; k < bias.size(); k += W) {
-            add(bias, static_cast<int>(k), step(by_bias, k, scale));
-            add(sharpness, static_cast<int>(k), step(by_sharpness, k, scale));
+            add(bias, k, step(by_bias, k, scale));
+            add(sharpness, k, step(by_sharpness, k, scale));
         }
-        if (settings.relevances)
+        if (settings.relevances) {
             for (int j = 0; j < d; ++j) {
-                const double gradient = -mean * lambda_[j] * sum(Vec::load(&terms[j * W]));
+                const double* of_feature = &terms[static_cast<std::size_t>(j) * W];
+                Vec told = Vec::all(0.0);
+                for (int t = 0; t < tiles.count; ++t)
+                    told = told + Vec::load(of_feature + tiles.offset(t));
+                const double gradient = -mean * lambda_[j] * sum(told);
                 relevance[j] += step(gradient, by_relevance.first[j], by_relevance.second[j]);
             }
-        std::fill(terms.begin(), terms.end(), 0.0);
+            std::fill(terms.begin(), terms.end(), 0.0);
+        }
         waiting = 0;
         refresh();
-        const double share = std::max((late + 1) / (n + late), settings.recent);
-        average(by_mu.mean, tiles.mu, share);
-        average(by_bias.mean, bias, share);
-        average(by_sharpness.mean, sharpness, share);
-        average(by_relevance.mean, relevance, share);
+        average(by_bias.mean, bias, newest);
+        average(by_sharpness.mean, sharpness, newest);
+        average(by_relevance.mean, relevance, newest);
     }
     static void average(Doubles& mean, const Doubles& value, double share) {
         for (std::size_t k = 0; k < mean.size(); ++k)
             if (value[k] != mean[k]) mean[k] += share * (value[k] - mean[k]);  // -inf: a prior of 0
     }
-
 };
 
 // Presents samples begin..end in order; row k of `posterior`, if any, is sample begin + k before it
@@ -303,16 +387,27 @@ private:
 template <class Divergence>
 void learn_soft(SoftLVQ<Divergence>& model, const Samples& samples, std::int64_t begin,
                 std::int64_t end, double* posterior, bool averaged) {
+    using Labelled = typename SoftLVQ<Divergence>::Labelled;
     const FlushDenormals flush;
+    std::vector<Labelled> together;
     for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t row = samples.order ? samples.order[k] : k;
         const double w = samples.weights ? samples.weights[row] : 1.0;
         if (w == 0) continue;
-        if (samples.classes[row] < 0 || samples.classes[row] >= model.n_classes())
+        const int y = samples.classes[row];
+        if (y < 0 || y >= model.n_classes())
             throw std::out_of_range("a row is of a class that does not exist");
-        model.step(samples.at(row), samples.classes[row], w, posterior ? posterior + (k - begin) * model.n_classes() : nullptr,
-                   averaged);
+        if (posterior) {
+            model.step(samples.at(row), y, w, posterior + (k - begin) * model.n_classes(), averaged);
+            continue;
+        }
+        together.push_back({samples.at(row), y, w});
+        if (static_cast<int>(together.size()) == model.room()) {
+            model.learn(together.data(), model.room());
+            together.clear();
+        }
     }
+    if (!together.empty()) model.learn(together.data(), static_cast<int>(together.size()));
 }
 
 }  // namespace annealed

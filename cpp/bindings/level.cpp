@@ -1,9 +1,11 @@
-// Levels and the warm-up before them (level.hpp, online.hpp).
+// Levels, the warm-up before them and what is measured at their end (level.hpp, online.hpp,
+// level_end.hpp).
 #include <nanobind/stl/vector.h>
 
 #include <string>
 #include <tuple>
 
+#include "../level_end.hpp"
 #include "../online.hpp"
 #include "module.hpp"
 #include "one_sample.hpp"
@@ -217,6 +219,30 @@ void define_level(nb::module_& m, const std::string& name) {
 }
 
 void define_levels(nb::module_& m) {
+    m.def("measure_level",
+          [](nb::dict state, Vector critical, Vector error, Vector mass, double again) {
+              const char* misfit = "the sums of a level do not fit its codevectors";
+              const std::size_t K = critical.shape(0);
+              Vector sums[7];
+              const char* names[] = {"p", "p2", "y", "y2", "y4", "mass", "spread"};
+              for (int k = 0; k < 7; ++k) {
+                  sums[k] = nb::cast<Vector>(state[names[k]]);
+                  require_length(sums[k], K, misfit);
+              }
+              require_length(error, K, misfit);
+              require_length(mass, K, misfit);
+              Found found;
+              auto criticals = empty_array<double>({K}, found.critical);
+              auto errors = empty_array<double>({K}, found.error);
+              auto masses = empty_array<double>({K}, found.mass);
+              auto distortions = empty_array<double>({K}, found.distortion);
+              measure_level({sums[0].data(), sums[1].data(), sums[2].data(), sums[3].data(),
+                             sums[4].data(), sums[5].data(), sums[6].data()},
+                            {critical.data(), error.data(), mass.data()}, again, K, found);
+              return nb::make_tuple(criticals, errors, masses, distortions);
+          },
+          "state"_a, "critical"_a, "error"_a, "mass"_a, "again"_a,
+          "Critical temperatures, their errors, the mass they rest on, and distortions.");
     nb::class_<LevelBase>(m, "Level")
         .def("feed", &feed_level, "x"_a, "format"_a, "w"_a,
              "Learn one sample; False, and nothing learnt, where it is out of the ordinary.")

@@ -30,6 +30,23 @@ void visit(Model& model, OfCodevectors of_codevectors, OfFeatures of_features) {
     ascent("relevance", model.by_relevance, of_features);
 }
 
+// What relevances are told by, of a batch under way. Older files have its sum over tiles.
+template <class Model>
+void restore_terms(Model& model, const nb::dict& state, const char* misfit) {
+    const Vector terms = nb::cast<Vector>(state["terms"]);
+    const auto lanes = state.contains("lanes") ? nb::cast<std::size_t>(state["lanes"]) : 4;
+    const auto d = static_cast<std::size_t>(model.d);
+    if (terms.shape(0) != lanes * d) {
+        if (!model.terms.empty() || terms.shape(0) != 0)
+            tiles_in(state, "terms", model.terms, model.K, model.d, misfit);
+        return;
+    }
+    std::fill(model.terms.begin(), model.terms.end(), 0.0);
+    if (model.terms.empty()) return;  // they do not move
+    for (std::size_t k = 0; k < terms.shape(0); ++k)
+        model.terms[k / lanes * W + k % lanes % W] += terms.data()[k];
+}
+
 template <class Divergence>
 void define_one_soft_lvq(nb::module_& m, const std::string& name) {
     using Model = SoftLVQ<Divergence>;
@@ -118,13 +135,7 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
                 [&](const char* name, Doubles& into) {
                     copy_in(state, name, into.data(), into.size(), misfit);
                 });
-            // Sums over codevectors, parts of them in every lane.
-            const Vector terms = nb::cast<Vector>(state["terms"]);
-            const std::size_t lanes = terms.shape(0) / self.d;
-            require_length(terms, (lanes == 8 ? 8 : 4) * static_cast<std::size_t>(self.d), misfit);
-            std::fill(self.terms.begin(), self.terms.end(), 0.0);
-            for (std::size_t k = 0; k < terms.shape(0); ++k)
-                self.terms[k / lanes * W + k % lanes % W] += terms.data()[k];
+            restore_terms(self, state, misfit);
             self.updates = whole_in(state, "updates");
             self.waiting = whole_in(state, "waiting");
             require(self.waiting < self.settings.batch, "a saved batch has too many samples");

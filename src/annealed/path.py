@@ -282,12 +282,12 @@ class AnnealingPath(Sequence[Level]):
         was noticed late is put where it belongs. This is the order that makes the tree binary and
         gives every K a place on the path.
         """
-        lasting = set(self.splits)
+        lasting = set(map(id, self.splits))
         counted: dict[tuple[int, int], float] = {}
         rows = []
         for place, split in enumerate(self.events):
             T = counted.get((split.class_index, split.parent), np.inf)
-            if split in lasting:
+            if id(split) in lasting:
                 own = split.critical_temperature
                 T = min(T, own if np.isfinite(own) else self.levels[split.level].temperature)
                 rows.append((-T, place, split))
@@ -378,10 +378,15 @@ class AnnealingPath(Sequence[Level]):
 
     def _groups(self, level: Level, inner: set[tuple[int, int]]) -> list[tuple[int, int]]:
         """The node each codevector belongs to when only the ``inner`` nodes are split."""
-        groups = []
+        mother, groups = self._mother, []
+        found: dict[tuple[int, int], tuple[int, int]] = {}
         for node in zip(level.classes.tolist(), level.nodes.tolist(), strict=True):
-            while node in self._mother and self._mother[node] not in inner:
-                node = self._mother[node]
+            passed = []
+            while node not in found and node in mother and mother[node] not in inner:
+                passed.append(node)
+                node = mother[node]
+            node = found.get(node, node)
+            found.update(dict.fromkeys(passed, node))
             groups.append(node)
         return groups
 
@@ -449,10 +454,11 @@ def _joined(level: Level, groups: list[tuple[int, int]]) -> Level:
     nodes = sorted(set(groups))
     if len(nodes) == level.n_codevectors:
         return level
-    group = np.array([nodes.index(node) for node in groups])
+    place = {node: g for g, node in enumerate(nodes)}
+    group = np.array([place[node] for node in groups])
     member = (group[:, None] == np.arange(len(nodes))) * level.weights[:, None]
     weights = member.sum(axis=0)
-    first = np.array([int(np.flatnonzero(group == g)[0]) for g in range(len(nodes))])
+    first = np.unique(group, return_index=True)[1]
     return Level(
         temperature=level.temperature,
         codevectors=(member.T @ level.codevectors) / weights[:, None],

@@ -91,6 +91,10 @@ Features = Annotated[int, between(1, 2**30)]  # the number of them
 Rung = Annotated[int, between(-MOST_LEVELS, MOST_LEVELS)]
 Vector = Annotated[NDArray[np.float64], dimensions(1)]
 Matrix = Annotated[NDArray[np.float64], dimensions(2)]
+# Unit vectors, of which single precision tells enough.
+Directions = Annotated[
+    NDArray[Any], Rule(lambda v: v.ndim == 2 and v.dtype in (np.float32, np.float64), "of vectors")
+]
 Indices = Annotated[NDArray[np.int64], dimensions(1)]
 Classes = Annotated[NDArray[np.int32], dimensions(1)]
 # Of classes, in the order they are numbered.

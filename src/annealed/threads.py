@@ -31,6 +31,9 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
 
+# Multiplications that are worth a thread of their own, as cpp/threads.hpp has it.
+WORTH_A_THREAD = 1 << 20
+
 
 class _Here(threading.local):
     """What a thread is doing: the pieces it has a part in, if any."""
@@ -71,6 +74,11 @@ def _allowed() -> int:
 def n_threads() -> int:
     """How many threads work may be shared out to; one within a piece of such work."""
     return 1 if _here.pieces is not None else max(_allowed(), 1)
+
+
+def threads_for(multiplications: float) -> int:
+    """The same for so much work: one where there is little, without asking, which takes longer."""
+    return 1 if multiplications < 2 * WORTH_A_THREAD else n_threads()
 
 
 def go_on() -> None:

@@ -6,6 +6,8 @@ import ast
 import inspect
 import itertools
 import math
+import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +19,10 @@ from test_levels import level_settings, start
 from thoroughness import examples, tries
 
 from annealed.divergences import get_divergence
-from annealed.kernels import BlockKernel, CompiledKernel, ReferenceKernel
+from annealed.kernels import BlockKernel, CompiledKernel, ReferenceKernel, SharedRows
 from annealed.kernels.block.sums import Frozen, Sums, block_sums
 from annealed.kernels.protocol import MEASURES, TURNS
+from annealed.kernels.shared_rows import work
 
 # Arithmetic of our own: left out where other versions of the dependencies are tried.
 pytestmark = pytest.mark.quality
@@ -294,3 +297,50 @@ def test_sums_need_nothing_of_the_package():
         )
     }
     assert imported == {"__future__", "typing"}
+
+
+# -- rows that others have too -------------------------------------------------------------------
+
+
+def misplaced(array):
+    """The same numbers at an odd address, as they come out of a message."""
+    raw = np.empty(array.nbytes + 1, dtype=np.uint8)
+    there = raw[1:].view(array.dtype).reshape(array.shape)
+    there[...] = array
+    return there
+
+
+@pytest.mark.parametrize("name", [*COMPILED, "mahalanobis"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_may_be_summed_up_elsewhere(name, weighted):
+    """By who has the pieces and gets what it is given in a message: it is the same level."""
+    n, d, K, asked = 600, 4, 5, []
+    states = []
+    for each, message in ((None, None), (50, lambda a: a), (50, misplaced)):
+        rng = np.random.default_rng(7)
+        X = rows_for(name, rng, n, d)
+        divergence = divergence_for(name, rng, d)
+        inside = X if divergence.matrix is None else X @ divergence.matrix
+        T = 0.5 * divergence.unit(X.mean(axis=0), inside.var(axis=0))
+        w = rng.choice([0.0, 0.5, 2.0], size=n) if weighted else None
+        roles = rng.choice([TURNS, MEASURES], n).astype(np.uint8)
+
+        def add_up(function, given, parts, X=X, each=each, message=message):
+            given = pickle.loads(pickle.dumps(given))
+            some = (None if array is None else message(array) for array in given.frozen)
+            given = replace(given, frozen=Frozen(*some), c=message(given.c))
+            asked.append(sum(len(places) for _, (places, *_) in parts))
+            sums = [function(given, X[each * k : each * (k + 1)], *args) for k, args in parts]
+            return tuple(sum(sums[1:], sums[0]))
+
+        kernel = BlockKernel(CompiledKernel, divergence)
+        run = start(kernel, X, K, rng, level_settings(T, K, by_roles=True, at_least=400))
+        rows = X if each is None else SharedRows(X, each, work(15, K, d), add_up)
+        order = rng.permutation(n)
+        kernel.learn([run], rows, order, None, w, 0, n, roles)
+        states.append(kernel.read(run))
+    assert min(asked) >= 15 and len(set(asked)) > 3  # smaller blocks are not handed over
+    here, elsewhere, by_message = states
+    for key in ("mu", "r", "axis", "mass", "spread", "p", "p2", "y2", "y4", "turned"):
+        np.testing.assert_allclose(elsewhere[key], here[key], rtol=1e-9, atol=1e-12, err_msg=key)
+        assert by_message[key].tobytes() == elsewhere[key].tobytes(), key

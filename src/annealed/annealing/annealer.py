@@ -71,6 +71,15 @@ def _too_large_to_be_dense(X: NDArray[Any]) -> bool:
     return isinstance(X, SparseRows) and X.shape[0] * X.shape[1] > MOST_NUMBERS
 
 
+def _one_array(parts: list[Array]) -> Array:
+    """One after the other; of a single class no copy, which is not to be written to."""
+    if len(parts) > 1:
+        return np.concatenate(parts)
+    same = parts[0].view()
+    same.flags.writeable = False
+    return same
+
+
 class LevelChooser(ABC):
     """Chooses the level that a model is, once its ladder has ended."""
 
@@ -562,8 +571,8 @@ class Annealer:
         distortion = float(weight @ [part.distortion for part in parts])
         return Level(
             temperature=self.temperature(rung),
-            codevectors=np.concatenate([part.book.mu for part in parts]),
-            weights=np.concatenate([part.book.rho for part in parts]),
+            codevectors=_one_array([part.book.mu for part in parts]),
+            weights=_one_array([part.book.rho for part in parts]),
             classes=classes,
             nodes=nodes,
             parents=np.full(len(nodes), -1, dtype=np.int64),
@@ -627,8 +636,8 @@ class Annealer:
         sizes = [len(book) for book in books]
         return Level(
             temperature=T,
-            codevectors=np.concatenate([book.mu for book in books]),
-            weights=np.concatenate([book.rho for book in books]),
+            codevectors=_one_array([book.mu for book in books]),
+            weights=_one_array([book.rho for book in books]),
             classes=np.repeat(np.arange(len(books)), sizes),
             nodes=np.concatenate([book.node for book in books]),
             parents=np.full(sum(sizes), -1, dtype=np.int64),

@@ -26,7 +26,7 @@ from annealed.annealing.level_length import (
 from annealed.annealing.schedule import Schedule
 from annealed.annealing.span import Span
 from annealed.divergences import SMALLEST_UNIT, Array, BregmanDivergence, check_matrix
-from annealed.kernels import RunOwner, kernel_for
+from annealed.kernels import RunOwner, kernel_for, measure_level
 from annealed.kernels.protocol import Kernel, LevelRun
 from annealed.path import Split, check_splits
 from annealed.stored import (
@@ -286,7 +286,7 @@ class ClassAnnealer(RunOwner):
         """
         self.weight += self.run.seen
         self.samples += self.run.count
-        self.rung, self.temperature = rung, T
+        self.rung, self.temperature, book = rung, T, codebook.to_be_learnt(book)
         self.paired = schedule.split == "perturb" and schedule.splitting and not self.tracking
         if self.paired:
             size = schedule.delta * (1.0 if schedule.paper else math.sqrt(T))
@@ -350,17 +350,11 @@ class ClassAnnealer(RunOwner):
     def measured(self, state: dict[str, Any]) -> Codebook:
         """The codebook as the level has learnt it, with its critical temperatures."""
         assert self.book is not None
-        mass, turned = state["p"], state["turned"]
-        seen = np.where(mass > 0, mass, 1.0)  # where nothing was seen all sums are zero
-        mean, second = state["y"] / seen, state["y2"] / seen
-        scatter = np.maximum(state["y4"] / seen - second**2, 0.0)
-        error = np.sqrt(scatter * state["p2"]) / seen
-        critical, error, mass = _remembered(self.book, second - mean**2, error, mass)
-        if self.rows is not None and state["weight"] > 0:
-            # Rows that come again say nothing new: no error is smaller than that of all of them.
-            again = state["weight"] / self.rows
-            error = np.fmax(error, np.sqrt(again * scatter * state["p2"]) / seen)
-        total = np.where(state["mass"] > 0, state["mass"], 1.0)
+        again = 0.0 if self.rows is None else state["weight"] / self.rows
+        critical, error, mass, distortion = measure_level(
+            state, self.book.critical, self.book.error, self.book.mass, again
+        )
+        turned = state["turned"]
         axis, before, memory = self.book.axis, self.book.before, self.book.memory
         if self.run_settings["first_axis"] < NEVER:
             length = np.sqrt((turned**2).sum(axis=1, keepdims=True))
@@ -377,7 +371,7 @@ class ClassAnnealer(RunOwner):
             critical=critical,
             error=error,
             mass=mass,
-            distortion=np.where(state["mass"] > 0, state["spread"] / total, np.nan),
+            distortion=distortion,
             node=self.book.node.copy(),
             resting_axis=self.book.resting_axis,
             resting_memory=self.book.resting_memory,
@@ -412,14 +406,8 @@ class ClassAnnealer(RunOwner):
         return level, together
 
     def keep(self, rung: int, level: ClassLevel) -> None:
-        """Let a level be the one of its rung.
-
-        Axes of before its last turn were for the splits at its end: large codebooks in many
-        dimensions would take up half as much again with them.
-        """
-        book = level.book
-        book = replace(book, before=book.axis, resting_before=book.resting_axis)
-        self.levels[rung] = replace(level, book=book)
+        """Let a level be the one of its rung."""
+        self.levels[rung] = replace(level, book=codebook.to_be_kept(level.book))
 
     def _information(self, book: Codebook) -> float:
         """sum_i rho_i d(mu_i, mean): what the positions of the codevectors explain."""
@@ -467,7 +455,6 @@ class ClassAnnealer(RunOwner):
         """
         threshold = self._threshold(schedule)
         stranger = threshold if schedule.paper else 5 * threshold
-        family = {child: split for split in self.splits for child in split.children}
         together: set[int] = set()
         while len(book) > 1:
             distance = self.kernel.divergences(book.mu, book.mu)
@@ -479,7 +466,8 @@ class ClassAnnealer(RunOwner):
             np.fill_diagonal(distance, np.inf)
             if distance.min() >= max(threshold, stranger):
                 break
-            mother = np.array([family[n].parent if n in family else -1 for n in book.node.tolist()])
+            family = {child: split.parent for split in self.splits for child in split.children}
+            mother = np.array([family.get(node, -1) for node in book.node.tolist()])
             siblings = (mother[:, None] == mother) & (mother >= 0)
             ratio = distance / np.where(siblings, threshold, stranger)
             nearest, here = ratio.argmin(axis=1), np.arange(len(book))
@@ -490,7 +478,7 @@ class ClassAnnealer(RunOwner):
             second = nearest[first]
             for i, j in zip(first.tolist(), second.tolist(), strict=True):
                 if siblings[i, j]:  # the split is taken back: nobody descends from it
-                    book.node[[i, j]] = parent = family[int(book.node[i])].parent
+                    book.node[[i, j]] = parent = family[int(book.node[i])]
                     together.add(parent)
             book = codebook.pooled(book, first, second, self.divergence)
         return book, together
@@ -642,20 +630,3 @@ class ClassAnnealer(RunOwner):
             error=unknown,
             mass=np.zeros(len(present)),
         )
-
-
-def _remembered(
-    book: Codebook, critical: Array, error: Array, mass: Array
-) -> tuple[Array, Array, Array]:
-    """Critical temperatures of a level averaged with those of the levels before.
-
-    The variance of a codevector's samples changes little from one level to the next, a single
-    level's estimate much by chance; each level further back counts half as much.
-    """
-    known = np.isfinite(book.critical)
-    before = np.where(known, 0.5 * book.mass, 0.0)
-    total = before + mass
-    a, b = before / np.where(total > 0, total, 1.0), mass / np.where(total > 0, total, 1.0)
-    pooled = a * np.where(known, book.critical, 0.0) + b * critical
-    spread = np.hypot(a * np.where(np.isfinite(book.error), book.error, 0.0), b * error)
-    return np.where(total > 0, pooled, np.nan), np.where(total > 0, spread, np.nan), total

@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import kernel_for
-from annealed.stored import Indices, Matrix, State, Vector, one_length, one_width
+from annealed.stored import Directions, Indices, Matrix, State, Vector, one_length, one_width
 
 Nodes = NDArray[np.int64]
+
+# Rows of a matrix of costs that are found at a time: few temporary arrays of all pairs.
+ROWS_OF_COSTS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +44,17 @@ class Codebook:
 
     mu: Matrix
     rho: Vector
-    axis: Matrix
+    axis: Directions
     memory: Vector
-    before: Matrix
+    before: Directions
     critical: Vector
     error: Vector
     mass: Vector
     distortion: Vector
     node: Indices
-    resting_axis: Matrix
+    resting_axis: Directions
     resting_memory: Vector
-    resting_before: Matrix
+    resting_before: Directions
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -144,6 +147,24 @@ def exchanged(book: Codebook) -> Codebook:
     )
 
 
+def to_be_kept(book: Codebook) -> Codebook:
+    """The codebook as a path keeps it, for those who go back to it.
+
+    Axes in single precision, and none of before their last turn, which was for the splits that
+    followed: large codebooks in many dimensions would take up two and a half times as much.
+    """
+    axis, resting = book.axis.astype(np.float32), book.resting_axis.astype(np.float32)
+    return replace(book, axis=axis, before=axis, resting_axis=resting, resting_before=resting)
+
+
+def to_be_learnt(book: Codebook) -> Codebook:
+    """The codebook as a level begins with it, also one that was kept."""
+    if book.axis.dtype == float:
+        return book
+    axis, resting = book.axis.astype(float), book.resting_axis.astype(float)
+    return replace(book, axis=axis, before=axis, resting_axis=resting, resting_before=resting)
+
+
 def prune(book: Codebook, epsilon_r: float) -> Codebook:
     """Drop idle codevectors (rho < epsilon_r), never the last one."""
     keep = np.flatnonzero(book.rho >= epsilon_r)
@@ -208,7 +229,10 @@ def reduced(book: Codebook, K: int, divergence: BregmanDivergence) -> Codebook:
         joining[np.arange(len(i)), i] = np.inf
         return joining
 
-    costs = cost(np.arange(len(book)))
+    costs = np.empty((len(book), len(book)))
+    for begin in range(0, len(book), ROWS_OF_COSTS):
+        some = np.arange(begin, min(begin + ROWS_OF_COSTS, len(book)))
+        costs[some] = cost(some)
     for _ in range(len(book) - K):
         i, j = np.unravel_index(costs.argmin(), costs.shape)
         kept, gone = (i, j) if rho[i] >= rho[j] else (j, i)
@@ -245,34 +269,28 @@ def split(
     are put; samples then move them.
     Node ``next_node + 2 k`` and the one after it are the children of the k-th chosen codevector.
     """
-    parents = book.take(chosen)
-    Ha = divergence.hessian_product(parents.mu, parents.axis)
-    norm = (parents.axis * Ha).sum(axis=1)
-    gap = np.maximum(zero_for_nan(parents.critical) - T, 1e-3 * T)
-    step = np.sqrt(gap / norm)[:, None] * parents.axis
-    both = np.repeat(np.arange(len(parents)), 2)
-    step = _inside(parents.mu, step, low, high, divergence)[both]
-    step[::2] *= -1
-    none, unknown = np.zeros(len(both)), np.full(len(both), np.nan)
-    old, resting = parents.before, parents.resting_before
-    children = Codebook(
-        mu=parents.mu[both] + step,
-        rho=parents.rho[both] / 2,
-        axis=_next_axes(parents.mu, parents.axis, old, divergence)[both],
-        memory=none,
-        before=old[both],
-        critical=unknown,
-        error=unknown,
-        mass=none,
-        distortion=parents.distortion[both],
-        node=next_node + np.arange(len(both)),
-        resting_axis=_next_axes(parents.mu, parents.resting_axis, resting, divergence)[both],
-        resting_memory=none,
-        resting_before=resting[both],
-    )
-    rest = np.ones(len(book), dtype=bool)
+    K, n = len(book), len(chosen)
+    rest = np.ones(K, dtype=bool)
     rest[chosen] = False
-    return _concatenate(book.take(np.flatnonzero(rest)), children)
+    book = book.take(np.concatenate([np.flatnonzero(rest), np.repeat(chosen, 2)]))
+    # Every second one of the last stands for its parent still.
+    parents, children = slice(K - n, None, 2), slice(K - n, None)
+    mu, axis = book.mu[parents].copy(), book.axis[parents]
+    norm = (axis * divergence.hessian_product(mu, axis)).sum(axis=1)
+    gap = np.maximum(zero_for_nan(book.critical[parents]) - T, 1e-3 * T)
+    step = _inside(mu, np.sqrt(gap / norm)[:, None] * axis, low, high, divergence)
+    book.mu[K - n :: 2] -= step
+    book.mu[K - n + 1 :: 2] += step
+    axes = np.concatenate([axis, book.resting_axis[parents]])
+    before = np.concatenate([book.before[parents], book.resting_before[parents]])
+    axes = _next_axes(np.concatenate([mu, mu]), axes, before, divergence)
+    book.axis[children], book.resting_axis[children] = np.repeat(axes.reshape(2, n, -1), 2, axis=1)
+    book.rho[children] /= 2
+    for nothing in (book.memory, book.resting_memory, book.mass):
+        nothing[children] = 0.0
+    book.critical[children] = book.error[children] = np.nan
+    book.node[children] = next_node + np.arange(2 * n)
+    return book
 
 
 def _next_axes(mu: Array, axis: Array, old: Array, divergence: BregmanDivergence) -> Array:
@@ -328,7 +346,3 @@ def _inside(
     if divergence.simplex:
         step = step - mu * (step.sum(axis=1, keepdims=True) / mu.sum(axis=1, keepdims=True))
     return np.asarray(step)
-
-
-def _concatenate(first: Codebook, second: Codebook) -> Codebook:
-    return Codebook(*map(np.concatenate, zip(_parts(first), _parts(second), strict=True)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import kernel_for
 from annealed.path import AnnealingPath, Level
+
+# Weight and sum of the rows nearest to each codevector, and their distortion.
+HardSums = tuple[Array, Array, float]
 
 
 def cut_by_distortion(path: AnnealingPath, divergence: BregmanDivergence, K: int) -> Level:
@@ -55,19 +59,48 @@ def harden(
     weights: Array | None,
     bounds: tuple[Array, Array] | None = None,
 ) -> Level:
+    """Hard clustering (T = 0) of rows from a codebook until the distortion no longer falls."""
+    kernel = kernel_for(divergence)
+
+    def sums(mu: Array) -> HardSums:
+        mass, total, _, distortion = kernel.hard_sums(X, mu, weights)
+        return mass, total, distortion
+
+    return harden_by(sums, start, len(X), bounds)
+
+
+def harden_by(
+    sums: Callable[[Array], HardSums],
+    start: Level,
+    rows: int,
+    bounds: tuple[Array, Array] | None = None,
+    least_gain: float = 0.0,
+) -> Level:
     """Hard clustering (T = 0) from a codebook until the distortion no longer falls.
 
     Codevectors stay within the bounds, if given. The passes over the rows count among the level's
     samples.
+
+    Parameters
+    ----------
+    sums : callable
+        Passes over all rows, wherever they are, and says of codevectors what is nearest to them.
+    start : Level
+    rows : int
+        How many there are.
+    bounds : pair of arrays, optional
+    least_gain : float, default=0.0
+        A pass that the distortion falls by less than this part of it is the last.
     """
-    kernel = kernel_for(divergence)
     mu, distortion, passes = start.codevectors, np.inf, 0
     while passes < 300:
         passes += 1
-        mass, total, _, now = kernel.hard_sums(X, mu, weights)
-        if not now < distortion:
+        mass, total, now = sums(mu)
+        goes_on = now < distortion * (1 - least_gain)
+        distortion = min(now, distortion)
+        if not goes_on:
             break
-        distortion, used = now, mass > 0
+        used = mass > 0
         mu = np.where(used[:, None], total / np.where(used, mass, 1.0)[:, None], mu)
         if bounds is not None:
             mu = np.clip(mu, *bounds)
@@ -76,7 +109,7 @@ def harden(
         codevectors=mu,
         weights=mass / mass.sum(),
         temperature=0.0,
-        samples=start.samples + passes * len(X),
+        samples=start.samples + passes * rows,
         distortion=distortion / mass.sum(),
         entropy=0.0,
         score=-distortion / mass.sum(),

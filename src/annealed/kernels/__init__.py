@@ -8,14 +8,22 @@ arrays rows come (`array_rows`).
 from annealed.kernels.array_rows import ArrayRows, given_back, is_foreign, to_host
 from annealed.kernels.block import BlockKernel
 from annealed.kernels.choice import WORK_PER_CALL, kernel_for, work_per_call
-from annealed.kernels.compiled import CompiledKernel, column_ranges, join_peaks, measure_density
+from annealed.kernels.compiled import (
+    CompiledKernel,
+    column_ranges,
+    join_peaks,
+    measure_density,
+    measure_level,
+)
 from annealed.kernels.protocol import Kernel
 from annealed.kernels.reference import ReferenceKernel
 from annealed.kernels.run_owner import RunOwner
+from annealed.kernels.shared_rows import SharedRows
 from annealed.kernels.sparse_rows import SparseRows, dense, dense_blocks, welcomes_sparse
 
 __all__ = [
     "WORK_PER_CALL", "ArrayRows", "BlockKernel", "CompiledKernel", "Kernel", "ReferenceKernel",
-    "RunOwner", "SparseRows", "column_ranges", "dense", "dense_blocks", "given_back", "is_foreign",
-    "join_peaks", "kernel_for", "measure_density", "to_host", "welcomes_sparse", "work_per_call",
+    "RunOwner", "SharedRows", "SparseRows", "column_ranges", "dense", "dense_blocks", "given_back",
+    "is_foreign", "join_peaks", "kernel_for", "measure_density", "measure_level", "to_host",
+    "welcomes_sparse", "work_per_call",
 ]  # fmt: skip

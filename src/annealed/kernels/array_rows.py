@@ -28,7 +28,7 @@ class Place(NamedTuple):
     def put(self, array: NDArray[Any]) -> Any:
         """A NumPy array, there."""
         if self.xp is np:
-            return array.astype(self.dtype, copy=False)
+            return np.require(array, self.dtype, "A")
         return self.xp.asarray(np.ascontiguousarray(array), dtype=self.dtype, device=self.device)
 
     def take(self, array: Any) -> Any:

@@ -43,7 +43,7 @@ from annealed.kernels.protocol import (
     WinnerRun,
 )
 from annealed.kernels.sparse_rows import SparseRows, dense
-from annealed.threads import n_threads
+from annealed.threads import n_threads, threads_for
 
 
 def _fastest_core() -> ModuleType:
@@ -62,6 +62,7 @@ _sample_format: Callable[..., SampleFormat] = core.SampleFormat
 _stream: Callable[..., StreamRun] = core.Stream
 _running_standardise: Callable[..., Array] = core.running_standardise
 _measure_density: Callable[..., tuple[Array, Array, Array]] = core.measure_density
+_measure_level: Callable[..., tuple[Array, Array, Array, Array]] = core.measure_level
 _join_peaks: Callable[..., tuple[Integers, Integers, Integers]] = core.join_peaks
 _column_ranges: Callable[..., tuple[Array, Array, bool]] = core.column_ranges
 
@@ -281,7 +282,7 @@ class CompiledKernel(Kernel):
             blocks = [self.divergences(dense(rows), mu, relevance) for _, rows in X.blocks()]
             return np.concatenate(blocks)
         return self._compiled.divergences(
-            X, self._embed(mu), relevance, self.divergence.matrix, n_threads()
+            X, self._embed(mu), relevance, self.divergence.matrix, _threads(X, mu)
         )
 
     def assign(self, X: Rows, mu: Array, log_weight: Array, T: float) -> Integers:
@@ -290,7 +291,7 @@ class CompiledKernel(Kernel):
         if isinstance(X, SparseRows):
             return sparse_rows.assign(self, X, mu, log_weight, T)
         return self._compiled.assign(
-            X, self._embed(mu), log_weight, T, self.divergence.matrix, n_threads()
+            X, self._embed(mu), log_weight, T, self.divergence.matrix, _threads(X, mu)
         )
 
     def associate(
@@ -321,7 +322,7 @@ class CompiledKernel(Kernel):
             return shares, totals, distortions
         return self._compiled.associate(
             X, self._embed(mu), log_weight, T, group, groups, sharpness, relevance,
-            self.divergence.matrix, n_threads(),
+            self.divergence.matrix, _threads(X, mu),
         )  # fmt: skip
 
     def losses(
@@ -343,7 +344,7 @@ class CompiledKernel(Kernel):
             return total
         return self._compiled.losses(
             X, classes, self._embed(mu), log_weight, T, group, factors, self.divergence.matrix,
-            n_threads(),
+            _threads(X, mu),
         )  # fmt: skip
 
     def hard_sums(
@@ -357,6 +358,11 @@ class CompiledKernel(Kernel):
             X, self._embed(mu), weights, self.divergence.matrix, n_threads()
         )
         return weight, self._back(total), labels, distortion
+
+
+def _threads(X: Any, mu: Array) -> int:
+    """How many threads it is worth to measure rows from codevectors in."""
+    return threads_for(len(X) * (mu.size + 8 * len(mu)))
 
 
 # Reads records of numbers by name, and standardises them as it learns (cpp/bindings/record.cpp).
@@ -396,6 +402,26 @@ def measure_density(
         w_j, m_j and s_j.
     """
     return _measure_density(distances, first, second, 1 / widths, mass, squared, n_threads())
+
+
+def measure_level(
+    state: State, critical: Array, error: Array, mass: Array, again: float
+) -> tuple[Array, Array, Array, Array]:
+    """What a level has seen of its codevectors, with what was known before (cpp/level_end.hpp).
+
+    Critical temperatures, their standard errors, the association mass they rest on, and the mean
+    divergence of the samples; nan where nothing was seen.
+
+    Parameters
+    ----------
+    state : dict
+        A run as it is read: sums ``p``, ``p2``, ``y``, ``y2``, ``y4``, ``mass``, ``spread``.
+    critical, error, mass : ndarray of shape (K,)
+        As they were found on the levels before; nan for not at all.
+    again : float
+        How often all rows have come, where they come again; else 0.
+    """
+    return _measure_level(state, critical, error, mass, again)
 
 
 def join_peaks(

@@ -10,7 +10,8 @@ so that with one sample in a block it is the rule of `annealed.kernels.reference
 block holds as many samples as move the codebook by about `SHARE` at their step size. It ends early
 where axes turn and where a level may end. Its rows are summed up in chunks of a fixed size, counted
 from where the block began, as they come; those of a chunk that is not full wait. How calls cut the
-stream cannot be seen.
+stream cannot be seen. Rows that lie elsewhere too (`SharedRows`) are summed up there, if there are
+enough of them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +30,10 @@ from annealed.kernels.array_rows import (
     Place,
     place_of,
     rows_at,
-    to_host,
 )
 from annealed.kernels.block.dual import Dual
-from annealed.kernels.block.sums import NO_WEIGHT, Frozen, Sums, block_sums
+from annealed.kernels.block.frozen_level import CHUNK, Chunk, FrozenLevel, on_host, piece_sums
+from annealed.kernels.block.sums import NO_WEIGHT, Frozen, Sums
 from annealed.kernels.protocol import (
     MEASURES,
     TURNS,
@@ -44,14 +45,12 @@ from annealed.kernels.protocol import (
     SampleFormat,
     State,
 )
+from annealed.kernels.shared_rows import SharedRows
 from annealed.threads import go_on, in_threads, n_threads
 
 # What a block may move the codebook by, and the most rows it has.
 SHARE = 0.25
 LARGEST_BLOCK = 1 << 14
-# Rows of a NumPy array that are summed up at a time: few enough for their associations to stay in a
-# cache, many enough for the sums of a chunk to be added in a small part of the time it takes.
-CHUNK = 1024
 # Times an axis turns before it is measured along, a step of power iteration each.
 TURNS_OF_A_LEVEL = 3
 BOTH = TURNS | MEASURES
@@ -105,49 +104,38 @@ class Samples:
         """Their roles."""
         return None if self.roles is None else self.roles[self.rows]
 
+    @property
+    def weight(self) -> float:
+        """All of them together."""
+        return float(len(self) if self.weights is None else self.weights[self.rows].sum())
+
     def kept(self) -> Samples:
         """The same in arrays of their own."""
         own = np.arange(len(self.rows))
         return Samples(ArrayRows.of(rows_at(self.X, self.rows, copy=True)), own, self.w, self.part)
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Samples that are summed up together."""
+def chunk_of(parts: Sequence[Samples], place: Place) -> Chunk:
+    """Samples, there, one part after the other."""
+    x = [place.take(rows_at(part.X, part.rows)) for part in parts]
+    if len(parts) == 1:
+        return Chunk(x[0], parts[0].w, parts[0].part)
+    w, roles = None, None
+    if any(part.weights is not None for part in parts):
+        w = np.concatenate([np.ones(len(p)) if p.weights is None else p.w for p in parts])
+    if any(part.roles is not None for part in parts):
+        roles = np.concatenate([_both(len(p)) if p.roles is None else p.part for p in parts])
+    xp = place.xp
+    return Chunk(np.concatenate(x) if xp is np else xp.concat(x, axis=0), w, roles)
 
-    x: Any
-    w: Array | None
-    roles: Roles | None
 
-    def __len__(self) -> int:
-        return int(self.x.shape[0])
-
-    @classmethod
-    def of(cls, parts: Sequence[Samples], place: Place) -> Chunk:
-        """Samples, there, one part after the other."""
-        x = [place.take(rows_at(part.X, part.rows)) for part in parts]
-        if len(parts) == 1:
-            return cls(x[0], parts[0].w, parts[0].part)
-        w, roles = None, None
-        if any(part.weights is not None for part in parts):
-            w = np.concatenate([np.ones(len(p)) if p.weights is None else p.w for p in parts])
-        if any(part.roles is not None for part in parts):
-            roles = np.concatenate([_both(len(p)) if p.roles is None else p.part for p in parts])
-        xp = place.xp
-        return cls(np.concatenate(x) if xp is np else xp.concat(x, axis=0), w, roles)
+def _sums_elsewhere(samples: Samples, found: FrozenLevel) -> Sums:
+    """What samples say, summed up where their rows lie too."""
+    return Sums(*samples.X.sums(piece_sums, found, samples.rows, samples.w, samples.part))
 
 
 def _both(n: int) -> Roles:
     return np.full(n, BOTH, dtype=np.uint8)
-
-
-class Found(NamedTuple):
-    """A codebook as a block finds it."""
-
-    frozen: Frozen
-    c: Array  # the point that rows are measured from
-    unit: float  # of length
-    from_c: Array  # mu - c
 
 
 class BlockLevel:
@@ -196,7 +184,7 @@ class BlockLevel:
         self.block_p, self.block_pz = np.zeros(len(self.mu)), np.zeros_like(self.mu)
         self.block_py = np.zeros(len(self.mu))
         self.block_pyz = np.zeros_like(self.mu) if self._looks else np.zeros((0, 0))
-        self._found: dict[Place, Found] = {}
+        self._found: dict[Place, FrozenLevel] = {}
 
     def _events(self) -> Iterator[int]:
         """Samples after which axes turn or the level may end, of those to come."""
@@ -237,25 +225,36 @@ class BlockLevel:
         if self.count == self.block_begin:
             self.single = self.dual.quadratic and X.dtype == np.float32
         place = place_of(X, self.single)
+        if isinstance(X, SharedRows) and (
+            self._waiting or not X.worth_sharing(len(rows), len(self.mu))
+        ):
+            X = X.array
+        samples = Samples(X, rows, weights, roles)
+        shared = isinstance(X, SharedRows)
+        chunks = [[samples]] if shared else self._chunks(samples, place)
+        self.count += len(samples)
+        self.seen += samples.weight
+        self._learn(chunks, place)
+        if self.count == self.block_end:
+            self._settle(chunks[-1])
+            self._begin_block()
+
+    def _chunks(self, samples: Samples, place: Place) -> list[list[Samples]]:
+        """Chunks that are full, each of one or several parts; the rest waits."""
         size = CHUNK if place.xp is np else max(NUMBERS_AT_A_TIME // len(self.mu), CHUNK)
         size -= size % CHUNK
         chunks: list[list[Samples]] = []
         waiting, begin = sum(len(part) for part in self._waiting), 0
-        while begin < len(rows):
+        while begin < len(samples):
             full = min(size, self.block_end - (self.count + begin - waiting))
-            here = Samples(X, rows[begin : begin + full - waiting], weights, roles)
+            here = replace(samples, rows=samples.rows[begin : begin + full - waiting])
             begin += len(here)
             if waiting + len(here) == full:
                 chunks.append([*self._waiting, here])
                 self._waiting, waiting = [], 0
             else:
                 self._waiting.append(here.kept())
-        self.count += len(rows)
-        self.seen += float(len(rows) if weights is None else weights[rows].sum())
-        self._learn(chunks, place)
-        if self.count == self.block_end:
-            self._settle(chunks[-1])
-            self._begin_block()
+        return chunks
 
     def _learn(self, chunks: list[list[Samples]], place: Place) -> None:
         """Add what chunks say to the sums of the block and the level, in their order."""
@@ -265,16 +264,17 @@ class BlockLevel:
 
         def sums(parts: list[Samples]) -> tuple[float, Sums]:
             go_on()
-            chunk, turning, measuring = self._by_roles(Chunk.of(parts, place), place)
-            weight = float(len(chunk) if chunk.w is None else chunk.w.sum())
-            return weight, self._sums(chunk, place, found, turning, measuring)
+            if isinstance(parts[0].X, SharedRows):
+                return parts[0].weight, _sums_elsewhere(parts[0], found)
+            chunk = chunk_of(parts, place)
+            return chunk.weight, found.sums(chunk, place)
 
         threads = n_threads() if place.xp is np and self.dual.shares_threads else 1
         for at in range(0, len(chunks), threads):
             for weight, said in in_threads(sums, chunks[at : at + threads], threads=threads):
                 self._add(weight, said, found.unit)
 
-    def _find(self, place: Place) -> Found:
+    def _find(self, place: Place) -> FrozenLevel:
         """The codebook as the block finds it, there."""
         known = self._found.get(place)
         if known is not None:
@@ -292,42 +292,20 @@ class BlockLevel:
             place.put(self.u) if self._looks else None,
             place.put((self.u * from_c).sum(axis=1) / unit) if self._looks else None,
         )
-        self._found[place] = Found(frozen, c, unit, from_c)
+        self._found[place] = FrozenLevel(
+            self.dual, frozen, c, unit, T,
+            looks=self._looks,
+            observes=bool(self.block_begin >= self.settings["second_axis"]),
+            by_roles=bool(self.settings["by_roles"]),
+        )  # fmt: skip
         return self._found[place]
 
     def _log_rho(self) -> Array:
         with np.errstate(divide="ignore"):
             return np.maximum(np.log(self.rho), NO_WEIGHT)
 
-    def _by_roles(self, chunk: Chunk, place: Place) -> tuple[Chunk, int, int]:
-        """Rows so that those that turn axes come first and those that measure last.
-
-        And how many turn, and where those that measure begin.
-        """
-        roles = chunk.roles
-        if not self._looks:
-            return chunk, 0, 0
-        if roles is None or not self.settings["by_roles"]:
-            return chunk, len(chunk), 0
-        order = np.argsort(np.array([0, 0, 2, 1])[roles], kind="stable")
-        turning = int(np.count_nonzero(roles & TURNS))
-        measuring = len(chunk) - int(np.count_nonzero(roles & MEASURES))
-        w = None if chunk.w is None else chunk.w[order]
-        return Chunk(place.ordered(chunk.x, order), w, roles[order]), turning, measuring
-
-    def _sums(self, chunk: Chunk, place: Place, found: Found, turning: int, measuring: int) -> Sums:
-        """What a chunk says. Nothing of the level changes."""
-        z = self.dual.rows(place, chunk.x, found.c, found.unit)
-        own, observed = None, self.block_begin >= self.settings["second_axis"]
-        if observed:
-            own = self.dual.own(place, chunk.x, z, found.c, found.unit, self.settings["T"])
-        return block_sums(
-            place.xp, z, found.frozen, None if chunk.w is None else place.put(chunk.w), own=own,
-            observed=observed, turning=turning, measuring=measuring,
-        )  # fmt: skip
-
     def _add(self, weight: float, sums: Sums, unit: float) -> None:
-        said = Sums(*(None if each is None else to_host(each) for each in sums))
+        said = on_host(sums)
         self.block_weight += weight
         self.block_p += said.p
         self.block_pz += said.pz
@@ -360,11 +338,12 @@ class BlockLevel:
         if last is not None and self.count > settings["at_least"] - settings["patience"]:
             small = self._steps_of(last)
         # Sums of w p (x - mu) and of w p y (x - mu).
+        from_c = self.mu - self.dual.inside(found.c[None, :])
         moved = found.unit * self.block_pz
-        moved -= self.block_p[:, None] * found.from_c
+        moved -= self.block_p[:, None] * from_c
         if self._looks:
             self.turned += found.unit**2 * self.block_pyz
-            self.turned -= (found.unit * self.block_py)[:, None] * found.from_c
+            self.turned -= (found.unit * self.block_py)[:, None] * from_c
         share = step_size(settings, self.n, weight) / weight
         self.n += weight
         self.rho = np.maximum(self.rho + share * (self.block_p - weight * self.rho), 0.0)
@@ -384,7 +363,7 @@ class BlockLevel:
         for part in reversed(last):
             left = self.settings["patience"] - sum(len(one) for one in some)
             some = [replace(part, rows=part.rows[max(len(part) - left, 0) :]), *some]
-        chunk = Chunk.of(some, Place(np, np.dtype(float)))
+        chunk = chunk_of(some, Place(np, np.dtype(float)))
         x = self.dual.inside(chunk.x)
         w = np.ones(len(x)) if chunk.w is None else chunk.w
         d = self.measure.divergences(x, self.mu)
@@ -434,7 +413,7 @@ class BlockLevel:
         dtype = np.dtype(np.float32 if self.single else np.float64)
         rest = Chunk(np.empty((0, self.mu.shape[1]), dtype), None, None)
         if self._waiting:
-            rest = Chunk.of(self._waiting, Place(np, dtype))
+            rest = chunk_of(self._waiting, Place(np, dtype))
         return state | {
             "pending": np.array(rest.x),
             "pending_weights": np.ones(len(rest)) if rest.w is None else np.array(rest.w),

@@ -142,7 +142,8 @@ def block_sums(
     p = p[:seen, :]
     p = xp.where(p > least, p, 0.0)
     if observed:
-        scores = xp.sum(p * s, axis=0)
+        s *= p  # large arrays are made as seldom as can be: s is not needed any more
+        scores = xp.sum(s, axis=0)
         sums = sums._replace(
             mass=xp.sum(p, axis=0),
             scores=scores,
@@ -160,13 +161,11 @@ def block_sums(
         sums = sums._replace(turned=mine.T @ z[:turning, :], turned_by=xp.sum(mine, axis=0))
     if measuring < seen and observed:
         p, y, py = p[measuring:, :], y[measuring:, :], py[measuring:, :]
-        py2 = py * y
-        y = y * y
-        sums = sums._replace(
-            axis_p=xp.sum(p, axis=0),
-            axis_p2=xp.sum(p * p, axis=0),
-            axis_y=xp.sum(py, axis=0),
-            axis_y2=xp.sum(py2, axis=0),
-            axis_y4=xp.sum(py2 * y, axis=0),
-        )
+        sums = sums._replace(axis_p=xp.sum(p, axis=0), axis_y=xp.sum(py, axis=0))
+        p *= p
+        py *= y
+        sums = sums._replace(axis_p2=xp.sum(p, axis=0), axis_y2=xp.sum(py, axis=0))
+        y *= y
+        py *= y
+        sums = sums._replace(axis_y4=xp.sum(py, axis=0))
     return sums

@@ -115,7 +115,9 @@ class SoftLVQ:
             self.second[name] += 0.01 * (g**2 - self.second[name])
             first = self.first[name] / (1 - 0.9**self.updates)
             second = self.second[name] / (1 - 0.99**self.updates)
-            step = self.settings["rate"] * first / (np.sqrt(second) + 1e-8)
+            # In single precision, as the compiled kernel does: a step needs no more digits.
+            single = np.sqrt(second.astype(np.float32)) + np.float32(1e-8)
+            step = (self.settings["rate"] * first).astype(np.float32) / single
             if name == "mu":
                 value[:] = self.divergence.moved(value, self.unit * step)
                 value[:] = np.clip(value, self.low, self.high)

@@ -1,0 +1,133 @@
+"""A level as a block of samples finds it: all that sums over rows depend on, beside the rows.
+
+Nothing of it changes, and it can be sent: whoever has rows of a block sums them up with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from annealed.divergences import Array
+from annealed.kernels.array_rows import Place, to_host
+from annealed.kernels.block.dual import Dual
+from annealed.kernels.block.sums import Frozen, Sums, block_sums
+from annealed.kernels.protocol import MEASURES, TURNS, Integers, Roles
+from annealed.threads import with_one_blas_thread
+
+# Rows of a NumPy array that are summed up at a time: few enough for their associations to stay in a
+# cache, many enough for the sums of a chunk to be added in a small part of the time it takes.
+CHUNK = 1024
+# The same in a task. Workers of Dask give memory back at once: arrays of 128 KB and more are new to
+# every use, which takes as long as the sums. Chunks are smaller where all arrays then are.
+SMALL_CHUNK, SMALL_SUMS = 128, 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Samples that are summed up together."""
+
+    x: Any
+    w: Array | None
+    roles: Roles | None
+
+    def __len__(self) -> int:
+        return int(self.x.shape[0])
+
+    @property
+    def weight(self) -> float:
+        """All of them together."""
+        return float(len(self) if self.w is None else self.w.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenLevel:
+    """A codebook as a block finds it, and what the block asks of its rows.
+
+    Parameters
+    ----------
+    dual : Dual
+        What rows are measured by.
+    frozen : Frozen
+        The codebook, where the rows are.
+    c : array of shape (d,)
+        The point that rows are measured from.
+    unit : float
+        Of length.
+    T : float
+    looks : bool
+        Whether rows look along the axes.
+    observes : bool
+        Whether mass, divergences and entropy are asked for.
+    by_roles : bool
+        Whether some rows turn axes and others measure along them, or all do both.
+    """
+
+    dual: Dual
+    frozen: Frozen
+    c: Array
+    unit: float
+    T: float
+    looks: bool
+    observes: bool
+    by_roles: bool
+
+    def sums(self, chunk: Chunk, place: Place) -> Sums:
+        """What a chunk says."""
+        chunk, turning, measuring = self._ordered(chunk, place)
+        z = self.dual.rows(place, chunk.x, self.c, self.unit)
+        own = None
+        if self.observes:
+            own = self.dual.own(place, chunk.x, z, self.c, self.unit, self.T)
+        return block_sums(
+            place.xp, z, self.frozen, None if chunk.w is None else place.put(chunk.w), own=own,
+            observed=self.observes, turning=turning, measuring=measuring,
+        )  # fmt: skip
+
+    def _ordered(self, chunk: Chunk, place: Place) -> tuple[Chunk, int, int]:
+        """Rows so that those that turn axes come first and those that measure last.
+
+        And how many turn, and where those that measure begin.
+        """
+        roles = chunk.roles
+        if not self.looks:
+            return chunk, 0, 0
+        if roles is None or not self.by_roles:
+            return chunk, len(chunk), 0
+        order = np.argsort(np.array([0, 0, 2, 1])[roles], kind="stable")
+        turning = int(np.count_nonzero(roles & TURNS))
+        measuring = len(chunk) - int(np.count_nonzero(roles & MEASURES))
+        w = None if chunk.w is None else chunk.w[order]
+        return Chunk(place.ordered(chunk.x, order), w, roles[order]), turning, measuring
+
+
+def on_host(sums: Sums) -> Sums:
+    """The same in NumPy arrays."""
+    return Sums(*(None if each is None else to_host(each) for each in sums))
+
+
+@with_one_blas_thread
+def piece_sums(
+    level: FrozenLevel, X: Array, rows: Integers, w: Array | None, roles: Roles | None
+) -> Sums:
+    """What those ``rows`` of an array of NumPy say, in double precision; w and roles are theirs."""
+    place, total = Place(np, level.frozen.slope.dtype), None
+    # As it came, it need not lie at addresses that products of NumPy take as they are: those of a
+    # single row would be added in another order.
+    frozen = Frozen(*(None if each is None else place.put(each) for each in level.frozen))
+    level = replace(level, frozen=frozen, c=np.require(level.c, requirements="A"))
+    size = SMALL_CHUNK if frozen.slope.size <= SMALL_SUMS else CHUNK
+    for begin in range(0, len(rows), size):
+        here = slice(begin, begin + size)
+        chunk = Chunk(
+            place.put(X[rows[here]]),
+            None if w is None else w[here],
+            None if roles is None else roles[here],
+        )
+        said = Sums(*(None if each is None else np.asarray(each, dtype=float)
+                      for each in level.sums(chunk, place)))  # fmt: skip
+        total = said if total is None else total + said
+    assert total is not None
+    return total
