@@ -230,6 +230,9 @@ def test_what_does_not_fit_is_said():
         model.predict(da.zeros((10, 3)))
     with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
         ODAClustering().fit(da.zeros(10))
+    for engine in ("online", "block"):
+        with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+            ODAClustering(engine=engine).fit(da.zeros((0, 3)))
     with pytest.raises(ValueError, match="X has 1500 rows, but y has 1400"):
         QUICK.fit(CHUNKED, LABELS[:1400])
     with pytest.raises(ValueError, match="X has 1500 rows, but sample_weight has 3"):
@@ -243,6 +246,90 @@ def test_what_does_not_fit_is_said():
     frame = pytest.importorskip("dask.dataframe", exc_type=ImportError)
     with pytest.raises(TypeError, match=r"X is a DataFrame of Dask, not an array"):
         ODAClustering().fit(frame.from_dask_array(CHUNKED, columns=["a", "b"]))
+
+
+# -- blocks, and polish, over the rows where they lie ---------------------------------------------
+
+BLOCKS = ODAClustering(3, shape="round", gamma=0.5, engine="block", random_state=0)
+
+
+@pytest.fixture
+def worth_little(monkeypatch):
+    """Blocks of some hundred rows are worth a task."""
+    monkeypatch.setattr(chunked_rows, "WORTH_TASKS", 100_000)
+    monkeypatch.setattr(chunked_rows, "MOST_DRAWN", 1400)
+
+
+def names_of_tasks(scheduler, call):
+    from dask.callbacks import Callback
+    from dask.utils import key_split
+
+    seen = []
+    with dask.config.set(scheduler=scheduler), Callback(pretask=lambda k, *_: seen.append(k)):
+        call()
+    return [key_split(key) for key in seen]
+
+
+def test_large_blocks_are_tasks_and_small_ones_are_not(worth_little, monkeypatch):
+    model = clone(BLOCKS)
+    names = names_of_tasks("threads", lambda: model.fit(CHUNKED))
+    assert names.count("annealed-piece") == chunked_rows.PIECES
+    steps = names.count("annealed-codebook") or names.count("annealed-block-sum")
+    assert steps >= 10 and names.count("annealed-block-sum") == steps
+    assert 2 * steps < names.count("annealed-block") <= chunked_rows.PIECES * steps
+    monkeypatch.setattr(chunked_rows, "WORTH_TASKS", 10**12)
+    here = clone(BLOCKS)
+    assert "annealed-block" not in names_of_tasks("threads", lambda: here.fit(CHUNKED))
+    # The sums of blocks are the same but for rounding.
+    np.testing.assert_allclose(model.codevectors_, here.codevectors_, rtol=1e-9, atol=1e-9)
+    assert not same_model(model, here)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_blocks_do_not_depend_on_chunks_or_who_runs_them(worth_little, dtype):
+    rows, weights = (4 * X).astype(dtype), np.linspace(0.0, 2.0, len(X))
+
+    def fitted(chunks, scheduler):
+        with dask.config.set(scheduler=scheduler):
+            return clone(BLOCKS).fit(da.from_array(rows, chunks=chunks), sample_weight=weights)
+
+    model = fitted(1500, "synchronous")
+    for chunks in ((400, 1), (97, 2), ((0, 1, 1499), 2)):
+        assert same_path(fitted(chunks, "threads"), model)
+    alone = clone(BLOCKS).fit(rows[:1400].astype(float), sample_weight=weights[:1400])
+    assert model.n_clusters_ == alone.n_clusters_ == 3
+
+
+def same_path(one, other):
+    return same_model(one, other) and all(
+        a.codevectors.tobytes() == b.codevectors.tobytes() and a.distortion == b.distortion
+        for a, b in zip(one.path_, other.path_, strict=True)
+    )
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.0, 2.0, len(X))])
+@pytest.mark.parametrize("engine", ["online", "block"])
+def test_a_polish_is_one_of_all_rows(few_drawn, engine, weights):
+    model = ODAClustering(3, polish=True, engine=engine, random_state=0)
+    names = names_of_tasks("threads", lambda: model.fit(CHUNKED, sample_weight=weights))
+    assert names.count("annealed-polish") % CHUNKED.numblocks[0] == 0
+    assert "annealed-polish-sum" in names
+    # As Lloyd's algorithm ends in one process, with all rows.
+    w, nearest = np.ones(len(X)) if weights is None else weights, model.predict(X)
+    for k in range(3):
+        own = nearest == k
+        mean = np.average(X[own], axis=0, weights=w[own])
+        np.testing.assert_allclose(model.cluster_centers_[k], mean, rtol=1e-12)
+        assert model.weights_[k] == pytest.approx(w[own].sum() / w.sum(), rel=1e-12)
+    assert model.score(X, sample_weight=weights) == pytest.approx(model._model.score, rel=1e-12)
+
+
+def test_a_polish_looks_at_rows_that_were_not_drawn(few_drawn):
+    model = ODAClustering(3, polish=True, random_state=0).fit(CHUNKED)
+    drawn = model._drawn(CHUNKED, None, None).rows
+    broken = np.where(np.isin(X[:, :1], drawn[:, 0]), X, np.nan)
+    with pytest.raises(ValueError, match="Input X contains NaN or infinity"):
+        clone(model).fit(da.from_array(broken, chunks=500))
 
 
 # -- processes -----------------------------------------------------------------------------------
@@ -272,6 +359,8 @@ def test_a_worker_that_is_killed_changes_no_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(chunked_rows, "MOST_DRAWN", 2000)
     alone = ODAClustering(3, random_state=0).fit(rows)
     labels, score = alone.predict(rows).compute(), alone.score(rows)
+    monkeypatch.setattr(chunked_rows, "WORTH_TASKS", 100_000)
+    blocks = clone(BLOCKS).fit(rows)
     # Workers import what is here by the name of this file, and once for all of them: they are
     # forked from a process that has done so.
     monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
@@ -282,7 +371,7 @@ def test_a_worker_that_is_killed_changes_no_bit(tmp_path, monkeypatch):
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster,
-        distributed.Client(cluster),
+        distributed.Client(cluster) as client,
     ):
         marker = tmp_path / "somebody died"
         mortal = chunked_rows_with_a_death(str(marker))
@@ -290,6 +379,16 @@ def test_a_worker_that_is_killed_changes_no_bit(tmp_path, monkeypatch):
         assert marker.exists()
         assert alone.predict(mortal).compute().tobytes() == labels.tobytes()
         assert alone.score(mortal) == score
+        # Blocks: one of the workers, with the pieces it has, is killed on the way down.
+        killed = []
+
+        def kill_one(level):
+            if level.n_codevectors == 2 and not killed:
+                killed.extend(client.run(os.getpid).values())
+                os.kill(killed[0], signal.SIGKILL)
+
+        mortal = clone(blocks).set_params(callbacks=[kill_one]).fit(rows)
+        assert killed and same_path(mortal, blocks)
 
 
 PEAK = """

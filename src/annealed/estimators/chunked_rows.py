@@ -1,7 +1,9 @@
 """Rows that lie in chunks: arrays of Dask, of which no process ever holds all.
 
-- What learns online draws the rows it needs, by the seed alone: the same rows whatever the chunks,
-  and whatever runs the tasks (threads, processes, a cluster).
+- What learns draws the rows it needs, by the seed alone: the same rows whatever the chunks, and
+  whatever runs the tasks (threads, processes, a cluster). For the block engine they also stay where
+  they were drawn, in pieces that do not depend on the chunks either, and large blocks are summed up
+  there.
 - What reads answers chunk by chunk, when it is asked for: a lazy array in, a lazy array out.
 - What is a sum over rows is summed within chunks, and the sums are added in a tree of fixed shape.
 
@@ -14,7 +16,9 @@ an array of it.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -23,10 +27,16 @@ from numpy.typing import NDArray
 
 from annealed.annealing.rows import MOST_CELLS_DRAWN, MOST_DRAWN
 from annealed.divergences import Array
+from annealed.kernels import SharedRows
 from annealed.threads import in_one_thread
 
 # How many sums are added in one task.
 ADDED_AT_ONCE = 8
+# Pieces that drawn rows are cut into for the block engine: as many as sums are added in one task.
+PIECES = 8
+# The work of a block (`annealed.kernels.shared_rows.work`) from which on workers sum it up: a tenth
+# of a second of a core, where the tasks of a block take some 30 ms.
+WORTH_TASKS = 1 << 30
 # Rows drawn of a class at least, as far as it has them: a rare one must be learnt too.
 LEAST_OF_A_CLASS = 1000
 # Samples that the last levels to a given K take of every cluster (`level_length.SAMPLES_TO_CLOSE`).
@@ -54,12 +64,54 @@ class Drawn(NamedTuple):
 
     labels, weights : of the rows, where there are any
     total : of how many rows they were drawn; their own number if they are all
+    sums : `Chunks.sums` of a function over all rows these were drawn from, with their weights
+    pieces : the rows again, in tasks that are done, if they were asked for
     """
 
     rows: Any
     labels: NDArray[Any] | None
     weights: Array | None
     total: int
+    sums: Callable[[Callable[..., tuple[Any, ...]], Any, str], tuple[Any, ...]]
+    pieces: Pieces | None = None
+
+    def shared(self, rows: NDArray[Any]) -> Any:
+        """The rows, as they were checked: those that lie in pieces can be summed up there."""
+        if self.pieces is None:
+            return rows
+        return SharedRows(rows, self.pieces.each, WORTH_TASKS, self.pieces.add_up)
+
+
+class Pieces:
+    """Rows in pieces of so many ``each``, the results of tasks.
+
+    A piece that is lost with its worker is made again from the chunks.
+    """
+
+    def __init__(self, tasks: Sequence[Any], each: int) -> None:
+        self.tasks, self.each = tasks, each
+        self.steps = itertools.count()
+        self.token = uuid.uuid4().hex  # sums of another fit have other names
+
+    def add_up(
+        self,
+        function: Callable[..., tuple[Any, ...]],
+        given: Any,
+        parts: list[tuple[int, tuple[Any, ...]]],
+    ) -> tuple[Any, ...]:
+        """Sums over some rows of pieces; see `annealed.kernels.shared_rows.SharedRows`."""
+        from dask import delayed
+
+        token = f"{self.token}-{next(self.steps)}"
+        sent = delayed(given, name=f"annealed-codebook-{token}", traverse=False)
+        call = delayed(_sums_of_piece, pure=False, traverse=False)
+        tasks = [
+            call(function, sent, self.tasks[k], beside, dask_key_name=f"annealed-block-{token}-{k}")
+            for k, beside in parts
+        ]
+        found = computed(sum_of(tasks, "block", token))
+        assert found is not None
+        return tuple(found)
 
 
 class Chunks:
@@ -121,11 +173,13 @@ class Chunks:
         new_rng: Callable[[], np.random.Generator],
         labels: list[Any],
         weights: list[Any],
+        in_pieces: bool = False,
     ) -> Drawn:
         """All rows, or ``most`` drawn at random without replacement; of a rare class more.
 
         Those of a class of which more were drawn than its share count for less. ``new_rng`` is
-        called only if there is anything to draw.
+        called only if there is anything to draw. With ``in_pieces`` the rows stay where they were
+        drawn, too.
         """
         import dask
 
@@ -142,12 +196,42 @@ class Chunks:
             if (drawn > np.ceil(most * (own / total))).any():
                 factor = (own / total) / (drawn / drawn.sum())
         tasks = self.tasks(_take, "draw", self.blocks, labels, weights, wanted)
-        found = dask.compute(*(task for task, some in zip(tasks, wanted, strict=True) if some))
+        asked = [k for k, some in enumerate(wanted) if some]
+        tasks, pieces = [tasks[k] for k in asked], None
+        if in_pieces and total:
+            drawn_of = [_length(wanted[k], int(counts[k].sum())) for k in asked]
+            pieces = self._pieces(tasks, drawn_of)
+            tasks = list(pieces.tasks)
+        found = dask.compute(*tasks)
         rows, own_labels, own_weights = map(_joined, zip(*found, strict=True))
         if (factor != 1).any():
             rare = factor[np.searchsorted(groups, own_labels)]
             own_weights = rare if own_weights is None else rare * own_weights
-        return Drawn(rows, own_labels, own_weights, total)
+        return Drawn(
+            rows, own_labels, own_weights, total,
+            lambda function, given, name: self.sums(function, given, name, weights), pieces,
+        )  # fmt: skip
+
+    def _pieces(self, tasks: list[Any], lengths: list[int]) -> Pieces:
+        """What tasks have drawn, so many rows each, in pieces that do not depend on the chunks."""
+        import dask
+        from dask import delayed
+
+        ends = np.cumsum(lengths)
+        begins, n = ends - lengths, int(ends[-1])
+        each, token = -(-n // PIECES), uuid.uuid4().hex
+        call = delayed(_piece, pure=False, traverse=False)
+        pieces: list[Any] = []
+        for begin in range(0, n, each):
+            end = min(begin + each, n)
+            there = np.flatnonzero((begins < end) & (ends > begin)).tolist()
+            cuts = [
+                slice(max(begin - int(begins[k]), 0), min(end, int(ends[k])) - int(begins[k]))
+                for k in there
+            ]
+            key = f"annealed-piece-{token}-{len(pieces)}"
+            pieces.append(call([tasks[k] for k in there], cuts, dask_key_name=key))
+        return Pieces(dask.persist(*pieces), each)
 
     def sums(
         self, function: Callable[..., tuple[Any, ...]], given: Any, name: str, *beside: list[Any]
@@ -165,25 +249,13 @@ class Chunks:
         *beside : list
             Labels or weights, an entry for each chunk.
         """
-        import dask
-        from dask import delayed
         from dask.base import tokenize
 
         n = len(self.blocks)
         level = self.tasks(
             _sums_of, name, [function] * n, [one_task(given)] * n, self.blocks, *beside
         )
-        token, height = tokenize([task.key for task in level]), 0
-        while len(level) > 1:
-            level = [
-                delayed(_added, pure=False)(
-                    level[k : k + ADDED_AT_ONCE],
-                    dask_key_name=f"annealed-{name}-sum-{token}-{height}-{k}",
-                )
-                for k in range(0, len(level), ADDED_AT_ONCE)
-            ]
-            height += 1
-        (found,) = dask.compute(level[0])
+        found = computed(sum_of(level, name, tokenize([task.key for task in level])))
         if found is None:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         return tuple(found)
@@ -292,6 +364,31 @@ def one_task(value: Any) -> Any:
     return delayed(value, name=f"annealed-model-{tokenize(value)}", traverse=False)
 
 
+def sum_of(tasks: list[Any], name: str, token: str) -> Any:
+    """A task that gives the sum of what others do, which are added in a tree of fixed shape."""
+    from dask import delayed
+
+    height = 0
+    while len(tasks) > 1:
+        tasks = [
+            delayed(_added, pure=False)(
+                tasks[k : k + ADDED_AT_ONCE],
+                dask_key_name=f"annealed-{name}-sum-{token}-{height}-{k}",
+            )
+            for k in range(0, len(tasks), ADDED_AT_ONCE)
+        ]
+        height += 1
+    return tasks[0]
+
+
+def computed(task: Any) -> Any:
+    """What a task gives."""
+    import dask
+
+    (found,) = dask.compute(task)
+    return found
+
+
 def _example(model: Any, dtype: Any) -> NDArray[Any]:
     """A row that the model can read."""
     numbers = dtype if np.dtype(dtype).kind == "f" else np.float64
@@ -342,6 +439,23 @@ def _take(rows: Any, labels: Any, weights: Any, wanted: Any) -> tuple[Any, Any, 
     )
 
 
+def _length(wanted: Any, rows: int) -> int:
+    """How many rows `_take` takes of a chunk that has so many."""
+    return rows if isinstance(wanted, str) else sum(len(ranks) for _, ranks in wanted)
+
+
+def _piece(parts: Sequence[tuple[Any, Any, Any]], cuts: Sequence[slice]) -> tuple[Any, Any, Any]:
+    """Rows of several chunks, cut out of what was taken of each, with labels and weights."""
+    cut = [
+        tuple(None if each is None else each[cut] for each in part)
+        for part, cut in zip(parts, cuts, strict=True)
+    ]
+    rows, labels, weights = map(_joined, zip(*cut, strict=True))
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float64)
+    return rows, labels, weights
+
+
 def _joined(parts: Sequence[Any]) -> Any:
     if parts[0] is None:
         return None
@@ -373,11 +487,22 @@ def _sums_of(
     return in_one_thread(function, given, rows, *beside)
 
 
+def _sums_of_piece(
+    function: Callable[..., tuple[Any, ...]], given: Any, piece: Any, beside: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    return in_one_thread(function, given, piece[0], *beside)
+
+
 def _added(parts: Sequence[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
     there = [part for part in parts if part is not None]
     if not there:
         return None
-    return tuple(functools.reduce(np.add, each) for each in zip(*there, strict=True))
+    return tuple(functools.reduce(_plus, each) for each in zip(*there, strict=True))
+
+
+def _plus(one: Any, other: Any) -> Any:
+    """The sum, where None is nothing."""
+    return other if one is None else one if other is None else np.add(one, other)
 
 
 # -- which rows are drawn ------------------------------------------------------------------------

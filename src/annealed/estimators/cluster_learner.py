@@ -19,20 +19,35 @@ from annealed.annealing.joined_clusters import (
     numbered_as,
 )
 from annealed.annealing.n_clusters import GivenK, Persistence, PersistentK
-from annealed.annealing.polish import cut_by_distortion, harden
+from annealed.annealing.polish import HardSums, cut_by_distortion, harden, harden_by
 from annealed.annealing.rows import reach
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
-from annealed.estimators.codevectors import mean_one
+from annealed.estimators.codevectors import checked_weights, mean_one
 from annealed.estimators.kept_samples import BLOCK, KeptSamples
 from annealed.estimators.learner import Index, Learner, LearnerSettings, Listener
-from annealed.kernels import kernel_for
+from annealed.kernels import SharedRows, column_ranges, kernel_for
 from annealed.path import Level, check_level
 from annealed.stored import Since, State, Stored, one_width, require
 
 # A number of clusters that rests on so many samples of a stream is changed for another only if that
 # is sure.
 SETTLED = 1000
+# Rows that were drawn have settled the codebook. Of passes over all, which may lie on disks of
+# other machines, the last is the one that the distortion falls by less than this part of it.
+LEAST_GAIN = 1e-4
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """Rows that others were drawn from, which are nowhere at once.
+
+    sums : passes over all of them, and says of codevectors what is nearest to them
+    n : how many there are
+    """
+
+    sums: Callable[[Array], HardSums]
+    n: int
 
 
 @dataclass(frozen=True)
@@ -97,11 +112,12 @@ class ClusterLearner(Learner[ClusterSettings]):
         listen: Listener | None,
         *,
         polish: bool,
+        drawn_from: AllRows | None = None,
     ) -> None:
-        """Learn rows over and over, down to the end of the ladder."""
+        """Learn rows over and over, down to the end of the ladder; a polish is one of all rows."""
         self.annealer.anneal(rows, None, weights, rng, listen)
         if polish:
-            self.polished = self._harden(rows, weights, rng)
+            self.polished = self._harden(rows, weights, rng, drawn_from)
 
     @property
     def decided(self) -> bool:
@@ -291,7 +307,13 @@ class ClusterLearner(Learner[ClusterSettings]):
         # Where the number of clusters was chosen, distances to fewer codevectors are longer.
         return after.n_codevectors >= before.n_codevectors
 
-    def _harden(self, rows: NDArray[Any], weights: Array | None, rng: np.random.Generator) -> Level:
+    def _harden(
+        self,
+        rows: NDArray[Any],
+        weights: Array | None,
+        rng: np.random.Generator,
+        drawn_from: AllRows | None,
+    ) -> Level:
         """The best of hard clustering from the model cooled on and from the cut by distortion.
 
         Its samples are all that were observed for it, those of the other start too.
@@ -305,10 +327,32 @@ class ClusterLearner(Learner[ClusterSettings]):
                 annealer.cool_on(rows, weights, rng),
                 cut_by_distortion(path, self.divergence, K),
             ]
-        hard = [harden(self.divergence, start, rows, weights, bounds) for start in starts]
+        here = rows.array if isinstance(rows, SharedRows) else rows
+        hard = [harden(self.divergence, start, here, weights, bounds) for start in starts]
         passes = sum(end.samples - start.samples for end, start in zip(hard, starts, strict=True))
         best = min(hard, key=lambda level: level.distortion)
-        return replace(best, samples=max(start.samples for start in starts) + passes)
+        best = replace(best, samples=max(start.samples for start in starts) + passes)
+        if drawn_from is None:
+            return best
+        return harden_by(drawn_from.sums, best, drawn_from.n, bounds, LEAST_GAIN)
+
+
+def hard_sums_of(
+    given: tuple[BregmanDivergence, Array], rows: NDArray[Any], weights: Any
+) -> HardSums:
+    """Of a chunk of all rows, which are checked: what is nearest to each of the codevectors."""
+    divergence, mu = given
+    if weights is not None and not np.any(weights):
+        return np.zeros(len(mu)), np.zeros_like(mu), 0.0
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float64)
+    lowest, highest, finite = column_ranges(rows)
+    if not finite:
+        raise ValueError("Input X contains NaN or infinity")
+    divergence.check(rows, None, (lowest, highest))
+    w = checked_weights(weights, len(rows))
+    mass, total, _, distortion = kernel_for(divergence).hard_sums(rows, mu, w)
+    return mass, total, distortion
 
 
 def _read_at(annealer: Annealer, n_clusters: int) -> Level:

@@ -19,8 +19,13 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array, BregmanDivergence
 from annealed.drift import Detector
 from annealed.estimators.callback_runner import run_callbacks
-from annealed.estimators.chunked_rows import in_chunks
-from annealed.estimators.cluster_learner import ClusterLearner, ClusterSettings
+from annealed.estimators.chunked_rows import Drawn, in_chunks
+from annealed.estimators.cluster_learner import (
+    AllRows,
+    ClusterLearner,
+    ClusterSettings,
+    hard_sums_of,
+)
 from annealed.estimators.cluster_reader import ClusterReader
 from annealed.estimators.codevectors import all_or_nothing, checked_weights, mean_one
 from annealed.estimators.kept_samples import (
@@ -64,6 +69,13 @@ class KeepingFastPath(FastPath):
             kept.weights[at] = w
         self.annealer._path = None
         return True
+
+
+def _all_rows(drawn: Drawn, divergence: BregmanDivergence) -> AllRows | None:
+    """The rows that others were drawn from; None if those are all."""
+    if drawn.total == len(drawn.rows):
+        return None
+    return AllRows(lambda mu: drawn.sums(hard_sums_of, (divergence, mu), "polish"), drawn.total)
 
 
 class ODAClustering(ClusterReader, StreamingEstimator):
@@ -280,7 +292,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             An array of Dask is not loaded: rows of it are drawn (docs/guide/many-rows.md), and
-            there are no ``labels_``.
+            there are no ``labels_``. A polish passes over all of them.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w rows; one of weight 0 is left out.
@@ -290,8 +302,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         self
         """
         if in_chunks(X):
-            drawn = self._drawn(X, None, sample_weight)
-            self._fit(drawn.rows, drawn.weights, drawn_from=drawn.total)
+            drawn = self._drawn(X, None, sample_weight, in_pieces=self.engine == "block")
+            self._fit(drawn.rows, drawn.weights, drawn=drawn)
         else:
             self._fit(X, sample_weight)
         self._warn_of_caps(self._learner.annealer, 0)
@@ -307,12 +319,12 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         X: ArrayLike,
         sample_weight: ArrayLike | None,
         stand_for: int | None = None,
-        drawn_from: int | None = None,
+        drawn: Drawn | None = None,
     ) -> None:
         """Anneal rows.
 
-        ``stand_for``: how many samples they are a summary of. ``drawn_from``: how many rows they
-        were drawn from, which are nowhere at once.
+        ``stand_for``: how many samples they are a summary of. ``drawn``: how they were drawn from
+        others, which are nowhere at once.
         """
         divergence, schedule = self._parameters()
         rows = self._checked_rows(X, divergence, reset=True)
@@ -328,16 +340,21 @@ class ODAClustering(ClusterReader, StreamingEstimator):
             rows.shape[1], divergence, learner_schedule, stand_for or samples, seed
         )
         choose = self._learner.annealer.choose
-        if drawn_from is not None and isinstance(choose, JoinedClusters) and choose.size:
-            choose.size = max(round(choose.size * len(rows) / drawn_from), 1)
+        if drawn is not None and isinstance(choose, JoinedClusters) and choose.size:
+            choose.size = max(round(choose.size * len(rows) / drawn.total), 1)
         rng = np.random.default_rng(seed)
+        shared, drawn_from = rows, None
+        if drawn is not None:
+            shared, drawn_from = drawn.shared(rows), _all_rows(drawn, divergence)
         with run_callbacks(
             self, X, None, sample_weight, max_levels=self._most_levels(schedule)
         ) as listen:
-            self._learner.anneal(rows, weights, rng, listen, polish=self.polish)
+            self._learner.anneal(
+                shared, weights, rng, listen, polish=self.polish, drawn_from=drawn_from
+            )
             self.__dict__.pop("labels_", None)
-            if drawn_from is not None:
-                self._learner.annealer.stand_for(len(rows), drawn_from)
+            if drawn is not None:
+                self._learner.annealer.stand_for(len(rows), drawn.total)
             elif self.compute_labels:
                 self.labels_ = self._assign(rows)
 

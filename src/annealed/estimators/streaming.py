@@ -183,7 +183,7 @@ class StreamingEstimator(AnnealingEstimator):
 
     # -- rows in chunks --------------------------------------------------------------------------
 
-    def _drawn(self, X: Any, y: Any, sample_weight: Any) -> Drawn:
+    def _drawn(self, X: Any, y: Any, sample_weight: Any, *, in_pieces: bool = False) -> Drawn:
         """Rows of an array of Dask to learn from."""
         rows, wanted = ChunkedRows(X), self._parameters()[1].wanted
         return rows.draw(
@@ -191,6 +191,7 @@ class StreamingEstimator(AnnealingEstimator):
             lambda: np.random.default_rng([self._seed(), 2]),
             rows.beside(y, "y"),
             rows.beside(sample_weight, "sample_weight"),
+            in_pieces,
         )
 
     def _in_turn(self, X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Any]]:

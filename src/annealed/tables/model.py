@@ -150,7 +150,8 @@ a folder of Parquet files
         else:
             if in_partitions(X):
                 _check_stored_call(y, options)
-                X, _, weights, drawn_from = ChunkedTable(X).drawn(y, self._seed_of_draw())
+                drawn = ChunkedTable(X).drawn(y, self._seed_of_draw())
+                X, weights, drawn_from = drawn.rows, drawn.weights, drawn.total
                 options = {} if weights is None else {"sample_weight": weights}
             X, y, target = _without_target(X, y)
         step = self._new_preprocessor()
