@@ -2,8 +2,9 @@
 
 Parts of the rows are held out in turn. On the rest the classes are annealed anew, and candidates
 (a number of codevectors, and what fine-tuning fits) are fine-tuned and tested on the part held out
-as they go. Most are given up early: whoever is behind after a few steps is not followed further
-(successive halving, Jamieson and Talwalkar 2016). What wins is repeated on all rows. That is
+as they go. Most are given up early: who no longer gets better has been at its best, and of the
+others only those with the best prospects are followed further (successive halving, Jamieson and
+Talwalkar 2016). What wins is repeated on all rows. That is
 another annealing, which may end in another solution: it is compared with the models that were
 tested, and where it falls behind them one of them answers instead.
 
@@ -33,12 +34,16 @@ from annealed.threads import in_threads, with_one_blas_thread
 
 # Candidates stand this factor apart in their number of codevectors.
 GROWTH = 2.2
-# Steps of fine-tuning after which candidates are tested; after some of them only the best few go
-# on: {steps: how many}. The last goes on as long as it gets better, but not beyond these passes.
+# Steps of fine-tuning after which candidates are tested; after some of them only the most promising
+# go on: {steps: how many}, and the best of the coldest level, which tells whether more codevectors
+# would pay. Those go on while they get better, but not beyond these passes or steps; small models,
+# up to so many multiplications, farther.
 FIRST_TEST = 12
 SURVIVORS = {48: 8, 192: 3, 768: 1}
 MOST_PASSES = 32
 MOST_STEPS = 1536
+MOST_STEPS_IF_SMALL = 6144
+SMALL_WORK = 25_000_000
 # The model repeated on all rows is compared with those tested on at most so many rows that both
 # have learnt. It may be worse by so many standard errors: chance alone exceeds them once in 700.
 COMPARED_ROWS = 4000
@@ -113,6 +118,20 @@ class CandidateRun:
     def best_by_default(self) -> tuple[float, CandidateTest]:
         """The same by the default score: few rows of a rare class decide many others in leaps."""
         return self.best(scores=np.array([test.default_score for test in self.tests]))
+
+    def most_steps(self, rows: int) -> int:
+        """How far it may go."""
+        cheap = SMALL_WORK // (BATCH * self.tunings[0].work_per_row)
+        return max(MOST_STEPS, MOST_PASSES * rows // BATCH, min(cheap, MOST_STEPS_IF_SMALL))
+
+    @property
+    def prospects(self) -> float:
+        """The score after as many steps again, if they gain as much as the last half of them did.
+
+        Many codevectors with much to fit are behind for long, and ahead in the end.
+        """
+        before, last = (test.default_score for test in self.tests[-2:])
+        return 2 * last - before
 
     @property
     def still_better(self) -> bool:
@@ -483,15 +502,15 @@ def run_candidates(
     test(runs, 0)
     if not fine_tuned:
         return
-    most = max(MOST_STEPS, MOST_PASSES * rows // BATCH)
     steps, running = FIRST_TEST, list(runs)
-    while steps <= most:
+    while running := [run for run in running if steps <= run.most_steps(rows)]:
         test(running, steps)
+        met = steps * BATCH >= rows or steps >= max(SURVIVORS)  # before that rare ones were not
+        if steps >= min(SURVIVORS) and met:
+            running = [run for run in running if run.still_better]
         if steps in SURVIVORS:
-            running.sort(key=lambda run: -run.best_by_default()[0])
+            running.sort(key=lambda run: -run.prospects)
+            coldest = [run for run in running if run.K == runs[-1].K and met][:1]
             running = running[: SURVIVORS[steps]]
-        if steps >= max(SURVIVORS):  # alone: on while it gets better
-            running = [one for one in running if one.still_better]
-        if not running:
-            return
+            running += [run for run in coldest if run not in running]
         steps *= 2
