@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 
 from annealed import DriftDetector, ODAClassifier, TablePreprocessor
 from benchmarks import clustering_streams
-from benchmarks.harness import header, one_thread, table, verdict
+from benchmarks.harness import header, kept, one_thread, table, verdict
 from benchmarks.labelled import data_home
 
 SAMPLES, QUICK_SAMPLES = 20_000, 2_000
@@ -180,17 +179,12 @@ def ours(X: NDArray[Any], y: NDArray[Any]) -> tuple[Found, int]:
     return found, alarms
 
 
-def kept(key: str, X: NDArray[Any], y: NDArray[Any], make: Callable[[], Any]) -> Found:
+def remembered(key: str, X: NDArray[Any], y: NDArray[Any], make: Callable[[], Any]) -> Found:
     """What one of river's models reached when it was measured before, or reaches now."""
     import river
 
-    known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     key = f"river {river.__version__}, {key}"
-    if key not in known:
-        known[key] = theirs(X, y, make())
-        KEPT.parent.mkdir(exist_ok=True)
-        KEPT.write_text(json.dumps(known, indent=1))
-    accuracy, early, seconds = known[key]
+    accuracy, early, seconds = kept(KEPT, key, lambda: theirs(X, y, make()))
     return accuracy, early, seconds
 
 
@@ -227,7 +221,8 @@ def compare(n: int, seeds: int, names: list[str]) -> None:
             alarms.append(rung)
             trivial.append(simple(y))
             others = [
-                kept(f"{rival}, {name}, {len(X)}, {seed}", X, y, m) for rival, m in rivals.items()
+                remembered(f"{rival}, {name}, {len(X)}, {seed}", X, y, m)
+                for rival, m in rivals.items()
             ]
             runs.append([mine, *others])
         mean = np.mean(runs, axis=0)

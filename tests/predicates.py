@@ -160,7 +160,7 @@ def same_tuner(first, second):
         assert one is other
         return True
     for name in ("candidates", "chosen", "voters", "since", "due", "ladders", "calibration",
-                 "tempering", "speaker", "earlier", "answering"):  # fmt: skip
+                 "doubt", "tempering", "speaker", "earlier", "answering"):  # fmt: skip
         assert getattr(one, name) == getattr(other, name), name
     np.testing.assert_array_equal(one.shares, other.shares)
     assert (one.race is None) == (other.race is None)

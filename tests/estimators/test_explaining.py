@@ -41,9 +41,10 @@ def test_shares_of_codevectors_are_the_answer_before_calibration(model):
     assert len(table) == 20 * K
     np.testing.assert_allclose(table.groupby("row").share.sum(), 1.0)
     of_class = table.pivot_table("share", "row", "codevector_label", aggfunc="sum")
-    power = model._answering().calibration
-    raised = of_class.to_numpy() ** power
+    vote = model._answering()
+    raised = of_class.to_numpy() ** vote.calibration
     expected = raised / raised.sum(axis=1, keepdims=True)
+    expected = (1 - vote.doubt) * expected + vote.doubt / raised.shape[1]
     np.testing.assert_allclose(model.predict_proba(X[:20]), expected, atol=1e-9)
     first = table.groupby("row").first()
     np.testing.assert_array_equal(first.label, model.predict(X[:20]))

@@ -20,6 +20,7 @@ from thoroughness import crossed, examples, tries
 
 from annealed import BregmanDivergence, Mahalanobis, ODAClassifier
 from annealed.divergences import Geometry, SquaredEuclidean, get_divergence
+from annealed.fine_tuning import held_out
 from annealed.fine_tuning.methods import (
     TUNINGS,
     GeneralizedTuning,
@@ -27,7 +28,7 @@ from annealed.fine_tuning.methods import (
     Tuning,
     WinnerTuning,
 )
-from annealed.fine_tuning.model import FACTORS, Fits, as_annealed, calibrated
+from annealed.fine_tuning.model import FACTORS, Calibration, Fits, as_annealed
 from annealed.fine_tuning.race import LENGTH, SURVIVORS
 from annealed.fine_tuning.scoring import Scorer
 from annealed.kernels import ReferenceKernel
@@ -453,10 +454,11 @@ def test_fine_tuning_that_destroys_is_not_kept(level, monkeypatch):
 
 
 @pytest.mark.parametrize("fine_tune", [*TUNINGS, None])
-def test_every_level_can_be_reached_and_answers_as_annealed(fine_tune):
-    X, _ = moons()
+def test_every_level_can_be_reached_and_answers_as_annealed(fine_tune, monkeypatch):
+    X, y = moons()
     plain = fitted(level="last", fine_tune=None)
-    model = fitted(fine_tune=fine_tune)
+    monkeypatch.setattr(held_out, "falls_behind", lambda *_: False)  # the path is that of all rows
+    model = ODAClassifier(fine_tune=fine_tune, **FEW_LEVELS).fit(X, y)
     path = model.path_
     assert len(path) == len(plain.path_) > 5
     for level in path:
@@ -566,15 +568,33 @@ def test_calibration_finds_the_power_that_fits_and_changes_no_decision():
     judge = Scorer(y, np.ones(len(y)), None)
     for power in (0.4, 1.0, 4.0):
         # 20000 rows tell the power to about 1 %.
-        assert judge.calibration(calibrated(right, power)) == pytest.approx(1 / power, rel=0.05)
+        found = judge.calibration(Calibration(power)(right))
+        assert found.power == pytest.approx(1 / power, rel=0.05)
+        assert 0 < found.doubt < 0.005  # nothing was beyond all doubt, nor out of the blue
     X, _ = moons()
     for fine_tune in ("soft_lvq", None):
         model = deepcopy(fitted(fine_tune))
-        power, P = model._learner.tuner.calibration, model.predict_proba(X)
-        assert power != 1
-        model._learner.tuner.calibration = 1.0
-        np.testing.assert_allclose(calibrated(model.predict_proba(X), power), P, atol=1e-12)
+        tuner, P = model._learner.tuner, model.predict_proba(X)
+        calibration = Calibration(tuner.calibration, tuner.doubt)
+        assert calibration.power != 1 and 0 < calibration.doubt < 0.1
+        tuner.calibration, tuner.doubt = 1.0, 0.0
+        np.testing.assert_allclose(calibration(model.predict_proba(X)), P, atol=1e-12)
         np.testing.assert_array_equal(model.predict(X), model.classes_[P.argmax(axis=1)])
+
+
+def test_no_class_of_a_row_is_impossible():
+    """A model that is sure beyond measure, and wrong in one row of a hundred."""
+    rng = np.random.default_rng(0)
+    answers = np.full((5000, 4), 1e-40)
+    y = rng.integers(4, size=5000)
+    answers[np.arange(5000), y] = 1.0
+    y[:50] = (y[:50] + 1) % 4
+    judge = Scorer(y, np.ones(len(y)), None)
+    calibration = judge.calibration(answers)
+    assert 0.008 < calibration.doubt < 0.014  # a fourth of .0133 is right; the power takes a part
+    right_class = calibration(answers)[np.arange(5000), y]
+    # As sure as the rows are: 99 % of them of one class, 1 % of the three others.
+    assert -np.log(right_class).mean() < -0.99 * np.log(0.99) - 0.01 * np.log(0.01 / 3) + 0.002
 
 
 # -- scoring, class weights, priors ----------------------------------------------------------------

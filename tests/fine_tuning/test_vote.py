@@ -91,9 +91,8 @@ def test_probabilities_are_the_calibrated_mean_of_the_voters():
         p /= p.sum(axis=1, keepdims=True)
         mean = mean + share * (p @ (voter.level.classes[:, None] == np.arange(3)))
     raised = mean**vote.calibration
-    np.testing.assert_allclose(
-        model.predict_proba(X), raised / raised.sum(axis=1, keepdims=True), atol=1e-9
-    )
+    expected = (1 - vote.doubt) * raised / raised.sum(axis=1, keepdims=True) + vote.doubt / 3
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-9)
 
 
 def test_attributes_say_what_decides():
@@ -164,6 +163,17 @@ def test_there_are_more_codevectors_where_rows_pay_for_them():
     assert free.score(X[4500:], y[4500:]) > bound.score(X[4500:], y[4500:]) + 0.05
     few = ODAClassifier(random_state=0).fit(X[:1000], y[:1000])
     assert max(level.n_codevectors for level in few.path_) <= 100
+
+
+def test_more_codevectors_are_tried_where_no_level_tells_the_classes_apart():
+    """A hundred squares of two colours: a level of fewer codevectors than squares knows nothing."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 10, size=(4000, 2))
+    y = np.floor(X).sum(axis=1) % 2
+    model = ODAClassifier(random_state=0).fit(X[:3000], y[:3000])
+    assert model.score(X[3000:], y[3000:]) > 0.8  # .88 with 170 codevectors, .5 with 97
+    noise = rng.integers(2, size=3000)
+    assert len(ODAClassifier(random_state=0).fit(X[:3000], noise).path_[-1].codevectors) <= 100
 
 
 # -- files, merging, streams, pictures ------------------------------------------------------------

@@ -180,7 +180,8 @@ def predicted_elsewhere(path, rows):
                 p[:, voters == v] = share * own / own.sum(axis=1, keepdims=True)
         classes = part("classes", np.arange(len(mu)))
         p = (p @ (classes[:, None] == np.arange(classes.max() + 1))) ** part("calibration", 1.0)
-        return p / p.sum(axis=1, keepdims=True)
+        doubt = part("doubt", 0.0)
+        return (1 - doubt) * p / p.sum(axis=1, keepdims=True) + doubt / p.shape[1]
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)

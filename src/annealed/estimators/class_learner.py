@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.schedule import Schedule
@@ -16,7 +17,7 @@ from annealed.estimators.priors import ClassPriors
 from annealed.fine_tuning.class_weights import class_factors, seen_weights
 from annealed.fine_tuning.held_out import Selection, select
 from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WinnerTuning
-from annealed.fine_tuning.model import Fits, as_annealed
+from annealed.fine_tuning.model import NO_CALIBRATION, Calibration, Fits, as_annealed
 from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.newcomers import TuningOptions
 from annealed.fine_tuning.race import LAP, Contestant
@@ -30,10 +31,12 @@ from annealed.kernels.protocol import SampleFormat, StreamRun
 from annealed.path import AnnealingPath, Level, check_level
 from annealed.stored import State, Stored, one_width, require
 
-# More codevectors are tried where the coldest level has such a share of the answer, and there are
-# so many rows for each.
+# More codevectors are tried where the coldest level has such a share of the answer, or where the
+# answer tells less than such a part of what there is to tell of the classes; and where there are so
+# many rows for each.
 LARGE_SHARE = 1 / 3
-ROWS_PER_CODEVECTOR = 20
+LITTLE = 0.05
+ROWS_PER_CODEVECTOR = 10
 # Rows on which the accuracy of every level is measured where none are held out.
 SCORED_ROWS = 500
 
@@ -201,11 +204,17 @@ class ClassLearner(Learner[ClassSettings]):
     ) -> Selection:
         """Anneal with twice the codevectors as long as rows held out ask for it and gain by it.
 
-        They ask where much of the answer is the coldest level's, which the bound has ended.
+        They ask where much of the answer is the coldest level's, which the bound has ended, and
+        where none tells the classes apart: they may differ in details that are finer than all.
         """
         K_max = self.annealer.K_max
+        uncertain = float(entr(np.exp(labelled.log_prior)).sum())
+
+        def tells(selection: Selection) -> bool:
+            return selection.chosen.log_loss < (1 - LITTLE) * uncertain
+
         while (
-            selection.share_of_coldest >= LARGE_SHARE
+            (selection.share_of_coldest >= LARGE_SHARE or not tells(selection))
             and selection.most_codevectors > K_max / 2
             and len(labelled.X) >= ROWS_PER_CODEVECTOR * 2 * K_max
         ):
@@ -216,7 +225,7 @@ class ClassLearner(Learner[ClassSettings]):
                 annealer.add_class()
             annealer.anneal(labelled.X, labelled.classes, labelled.weights, rng)
             found = self._selected(annealer, wider, labelled, rng, settings)
-            if found is None or found.chosen.score <= selection.chosen.score:
+            if found is None or found.chosen.score <= selection.chosen.score or not tells(found):
                 break
             selection = found
         return selection
@@ -468,9 +477,9 @@ class ClassLearner(Learner[ClassSettings]):
         tuned = self.tuned()
         if tuned is not None:
             return tuned
-        level, calibration = self.annealed_level(), 1.0
+        level, calibration = self.annealed_level(), NO_CALIBRATION
         if self.tuner is not None and self.fixed is None:
-            calibration = self.tuner.calibration
+            calibration = Calibration(self.tuner.calibration, self.tuner.doubt)
             level = replace(level, temperature=level.temperature * self.tuner.tempering)
         return Vote.of_one(as_annealed(level, self.log_prior(settings)), calibration)
 

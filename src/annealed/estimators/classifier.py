@@ -34,7 +34,7 @@ from annealed.estimators.parameters import Rule, one_of, whole
 from annealed.estimators.priors import ClassPriors
 from annealed.estimators.streaming import STREAM_RULES, StreamingEstimator
 from annealed.fine_tuning.methods import TUNINGS
-from annealed.fine_tuning.model import as_annealed, calibrated
+from annealed.fine_tuning.model import Calibration, as_annealed
 from annealed.fine_tuning.scoring import Candidate, Score
 from annealed.fine_tuning.stream_tuner import NEVER, Answering
 from annealed.fine_tuning.units import GIVEN, choose_units
@@ -128,8 +128,8 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
         likelihood; where one level alone scores higher on the rows held out, it answers alone.
     K_max : int or "auto", default="auto"
         The most codevectors a level may have, over all classes; "auto" is 100, or 10 for each
-        class if that is more. `fit` doubles it as long as rows held out are told better by the
-        coldest level than by others, do even better with more, and are 20 for each codevector.
+        class if that is more. `fit` doubles it as long as rows held out are told best by the
+        coldest level, or by none, do even better with more, and are 10 for each codevector.
     T_max, T_min, gamma, split, samples_per_codevector, patience, epsilon_c, epsilon_n, \
 epsilon_r, delta, alpha, alpha_min, thresholds, engine
         As in `ODAClustering`; gamma = 0.8 and 20 samples per codevector by default, since a
@@ -467,9 +467,10 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
             fast_path = self._new_fast_path()  # are those of one that has learnt one at a time
         answer = None if fast_path.run is None else fast_path.run.answer(x)
         if answer is not None:
-            power = 1.0 if learner.tuner is None else learner.tuner.calibration
-            if calibrate and power != 1:
-                answer = calibrated(answer[None, :], power)[0]
+            tuner = learner.tuner
+            if calibrate and tuner is not None:
+                possible = learner.log_prior(self._settings()) > -np.inf
+                answer = Calibration(tuner.calibration, tuner.doubt)(answer[None, :], possible)[0]
             return fast_path.labels, answer
         row = learner.in_units(self._checked_row(x))
         labels: list[Any] = np.array(learner.labels).tolist()

@@ -15,6 +15,7 @@ level as annealed is never kept.
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -25,14 +26,14 @@ from annealed.annealing.annealer import Annealer
 from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array
 from annealed.fine_tuning.methods import BATCH, Tuning
-from annealed.fine_tuning.model import Fits, Integers, as_annealed
+from annealed.fine_tuning.model import Calibration, Fits, Integers, as_annealed
 from annealed.fine_tuning.scoring import Candidate, Score, Scorer, own_class, per_row
 from annealed.fine_tuning.tunable import PARTS, LabelledRows, TunablePath
 from annealed.fine_tuning.vote import MOST_VOTERS, Voter, fit_shares, mean_answer
 from annealed.path import AnnealingPath, Level
 from annealed.threads import in_threads, with_one_blas_thread
 
-# Candidates stand this factor apart in their number of codevectors.
+# Candidates stand at most this factor apart in their number of codevectors.
 GROWTH = 2.2
 # Steps of fine-tuning after which candidates are tested; after some of them only the most promising
 # go on: {steps: how many}, and the best of the coldest level, which tells whether more codevectors
@@ -198,7 +199,7 @@ class Repeat:
         """What each of some rows adds to the default score: right or not, less half its loss."""
         labelled = self.tunable.labelled
         answers = [tuning.answers(labelled.X[rows]) for tuning in self.tunings]
-        return per_row(mean_answer(answers, self.shares, 1.0), labelled.classes[rows])
+        return per_row(mean_answer(answers, self.shares), labelled.classes[rows])
 
 
 def with_tested(
@@ -254,8 +255,9 @@ class Selection:
 
     ``annealer`` is the one the voters come from: that of all rows, or one that was tested.
     ``tunings`` of the voters can go on. A level that answers alone and as it was annealed is
-    ``plain`` instead, to be read at its own temperature times ``tempering``. ``calibration`` is a
-    power of the posterior; ``chosen`` says how well all this does on rows held out.
+    ``plain`` instead, to be read at its own temperature times ``tempering``. ``calibration`` is
+    of the posterior; ``chosen`` says how well all this does on rows held out; ``share_of_coldest``
+    how much of the answer is the coldest level's.
     """
 
     annealer: Annealer
@@ -263,10 +265,11 @@ class Selection:
     shares: Array
     plain: Level | None
     tempering: float
-    calibration: float
+    calibration: Calibration
     chosen: Candidate
     voters: tuple[Voter, ...]
     candidates: tuple[Candidate, ...]
+    share_of_coldest: float
     level_scores: list[float]
 
     @property
@@ -274,19 +277,12 @@ class Selection:
         """Codevectors of the coldest level that was tried."""
         return max(candidate.n_codevectors for candidate in self.candidates)
 
-    @property
-    def share_of_coldest(self) -> float:
-        """How much of the answer is the coldest level's."""
-        most = self.most_codevectors
-        return sum(voter.share for voter in self.voters if voter.n_codevectors == most)
-
 
 def sizes(path: AnnealingPath, growth: float = GROWTH) -> list[int]:
-    """Numbers of codevectors worth trying, from the first level's to the last's."""
-    found, last = [path[0].n_codevectors], path[-1].n_codevectors
-    while found[-1] < last:
-        found.append(min(max(round(found[-1] * growth), found[-1] + 1), last))
-    return found
+    """Numbers of codevectors worth trying, evenly from the first level's to the last's."""
+    first, last = path[0].n_codevectors, path[-1].n_codevectors
+    steps = math.ceil(math.log(last / first, growth))
+    return sorted({round(first * (last / first) ** (k / max(steps, 1))) for k in range(steps + 1)})
 
 
 @with_one_blas_thread
@@ -374,7 +370,7 @@ def select(
     if len(chosen) == 1 and chosen[0].test.steps == 0:
         plain = final.tunable.level(chosen[0].run.K)
         tempering = final.tunings[0].start.level.temperature / plain.temperature
-    mean = mean_answer([each.test.answers for each in chosen], shares, 1.0)
+    mean = mean_answer([each.test.answers for each in chosen], shares)
     score_, accuracy, log_loss = estimate(runs, few, vote=vote)
     candidates = [  # an annealing without some rows may end with fewer codevectors
         replace(each.candidate, n_codevectors=tuning.start.level.n_codevectors)
@@ -401,6 +397,11 @@ def select(
             for each, share in zip(candidates, shares.tolist(), strict=True)
         ),
         candidates=tuple(Chosen(run, *run.best()).candidate for run in runs),
+        share_of_coldest=sum(
+            share
+            for each, share in zip(chosen, shares.tolist(), strict=True)
+            if each.run.K == K_tried[-1]
+        ),
         level_scores=[_level_score(level, folds, scorer) for level in final.tunable.path],
     )
 
@@ -434,7 +435,7 @@ def choose(
     voters, shares = fit_shares(np.column_stack(own), judge.emphasis)
     chosen = [different[k] for k in voters.tolist()]
     if judge.score is not None:
-        together = mean_answer([each.test.answers[rows] for each in chosen], shares, 1.0)
+        together = mean_answer([each.test.answers[rows] for each in chosen], shares)
         if judge(together)[0] < judge(alone.test.answers[rows].astype(float))[0]:
             return [alone], np.ones(1)
     return chosen, shares
@@ -459,8 +460,8 @@ def estimate(runs: list[CandidateRun], scorer: Scorer, *, vote: bool) -> tuple[f
         judge = scorer.on(others)
         chosen, shares = choose(runs, judge, others, [each[g] for each in scores], vote=vote)
         replies = [each.test.answers for each in chosen]
-        power = judge.calibration(mean_answer([reply[others] for reply in replies], shares, 1.0))
-        answers[here] = mean_answer([reply[here] for reply in replies], shares, power)
+        calibration = judge.calibration(mean_answer([reply[others] for reply in replies], shares))
+        answers[here] = mean_answer([reply[here] for reply in replies], shares, calibration)
     return scorer(answers)
 
 

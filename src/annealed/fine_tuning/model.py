@@ -59,12 +59,32 @@ class TunedModel:
         return posterior
 
 
-def calibrated(posterior: Array, power: float) -> Array:
-    """Probabilities raised to a power and normalised again."""
-    if power == 1:
+class Calibration(NamedTuple):
+    """Makes probabilities of classes those that rows held out bear out.
+
+    power : they are raised to it, and normalised again
+    doubt : a share of the answer that is the same for every class; no answer is beyond it
+    """
+
+    power: float = 1.0
+    doubt: float = 0.0
+
+    def __call__(self, posterior: Array, possible: NDArray[np.bool_] | None = None) -> Array:
+        """The probabilities of every row; which class is first does not change.
+
+        Classes that are not ``possible``, having no weight, stay so.
+        """
+        power, doubt = self
+        if power != 1:
+            posterior = posterior**power
+            posterior = posterior / posterior.sum(axis=1, keepdims=True)
+        if doubt > 0:
+            even = 1 / posterior.shape[1] if possible is None else possible / possible.sum()
+            posterior = (1 - doubt) * posterior + doubt * even
         return posterior
-    raised = posterior**power
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+NO_CALIBRATION = Calibration()
 
 
 def as_annealed(level: Level, log_prior: Array) -> TunedModel:

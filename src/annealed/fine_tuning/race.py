@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from annealed.divergences import Array
 from annealed.fine_tuning.methods import WINDOW, SoftTuning, Tuning
+from annealed.fine_tuning.model import Calibration
 from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.scoring import Score, Scorer
 from annealed.stored import Classes, Count, Positive, State, Vector, require
@@ -171,7 +172,7 @@ class Race:
         self.runners = [self.runners[k - self.companions] for k in places[self.companions :]]
         self.answers = [self.answers[k] for k in places]
 
-    def finish(self, score: Score | None) -> tuple[int, Array, float]:
+    def finish(self, score: Score | None) -> tuple[int, Array, Calibration]:
         """The winner's place, everyone's score, accuracy and log loss, and its calibration."""
         start = max(self.seen - DECIDING, self.seen // 4)
         best = self._best(start, score)

@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from annealed.divergences import Array
-from annealed.fine_tuning.model import Classes
+from annealed.fine_tuning.model import Calibration, Classes
 from annealed.stored import Count, Positive
 
 # Numbers of a test's answers that are kept to calibrate and vote by.
 CALIBRATED_NUMBERS = 100_000
+# Rows that no model could know, seen before any: what keeps a probability from being 0. And steps
+# that find how many there are.
+SURPRISES = 0.1
+DOUBT_STEPS = 20
 
 Score = Callable[[Array, Classes], float]
 
@@ -100,11 +104,11 @@ class Scorer:
         judges = [(self.on(rows), rows) for rows in parts]
         return np.array([[judge(test[rows])[0] for test in tests] for judge, rows in judges])
 
-    def calibration(self, answers: NDArray[Any]) -> float:
-        """The power of the posterior with the least log loss.
+    def calibration(self, answers: NDArray[Any]) -> Calibration:
+        """That of the least log loss.
 
-        As in Platt's calibration a row counts as its own class but for a share 1/(n + 2) of doubt:
-        n rows that were all right do not make a model infallible.
+        As in Platt's calibration a row counts as its own class but for a share 1/(n + 2): n rows
+        that were all right do not make a model infallible.
         """
         n, columns = answers.shape
         doubt = 1 / (n + 2)
@@ -121,4 +125,19 @@ class Scorer:
             total = np.log(np.exp(power * log_p).sum(axis=1))
             return float(self.emphasis @ total - power * wanted)
 
-        return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 1.0), method="bounded").x))
+        power = float(np.exp(minimize_scalar(loss, bounds=(-3.0, 1.0), method="bounded").x))
+        own = own_class(Calibration(power)(answers.astype(float)), self.classes)
+        return Calibration(power, self._doubt(own, columns))
+
+    def _doubt(self, own: Array, columns: int) -> float:
+        """The share, the same for every class, that makes rows with answers ``own`` likeliest.
+
+        By expectation and maximisation of a mixture, where `SURPRISES` were seen beforehand.
+        """
+        n = len(own)
+        doubt = 1 / (n + 2)
+        for _ in range(DOUBT_STEPS):
+            unknown = doubt / columns
+            surprise = unknown / ((1 - doubt) * own + unknown)  # a row's chance to be one
+            doubt = (SURPRISES + float(self.emphasis @ surprise)) / (SURPRISES + n)
+        return doubt

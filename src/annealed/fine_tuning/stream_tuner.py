@@ -38,7 +38,7 @@ from annealed.fine_tuning.race import LAP, LENGTH, LONGER, Contestant, Race
 from annealed.fine_tuning.scoring import Candidate, Score
 from annealed.fine_tuning.vote import Vote, Voter, check_shares
 from annealed.path import Level
-from annealed.stored import Classes, Count, Positive, State, Vector, among, require
+from annealed.stored import Amount, Classes, Count, Positive, Since, State, Vector, among, require
 
 # Samples before the first race with levels; each next one waits until twice as many have come, but
 # no longer than so many.
@@ -93,8 +93,10 @@ class StreamTuner:
     speaker: Annotated[str, among(TUNED, NEIGHBOURS, MEANS)] = TUNED  # between races
     tunings: list[Tuning] = field(default_factory=list)  # by falling share
     shares: Vector = field(default_factory=lambda: np.empty(0))
-    # Power of the posterior; and, where a plain level tracks, its T to predict at over T.
+    # Power of the posterior and its doubt; and, where a plain level tracks, its T to predict at
+    # over T.
     calibration: float = 1.0
+    doubt: Annotated[Amount, Since("0.2", 0.0)] = 0.0
     tempering: float = 1.0
     candidates: tuple[Candidate, ...] = ()
     chosen: Candidate | None = None
@@ -124,7 +126,8 @@ class StreamTuner:
         tuner = cls(options)
         tuner.due = NEVER
         tuner.tunings, tuner.shares = selection.tunings, selection.shares
-        tuner.calibration, tuner.tempering = selection.calibration, selection.tempering
+        tuner.calibration, tuner.doubt = selection.calibration
+        tuner.tempering = selection.tempering
         tuner.candidates, tuner.chosen = selection.candidates, selection.chosen
         tuner.voters = selection.voters
         tuner._note_who_answers()
@@ -243,7 +246,7 @@ class StreamTuner:
         else:
             self.race = None
         self.tunings, self.shares, self.speaker = [], np.empty(0), TUNED
-        self.calibration, self.tempering = 1.0, 1.0
+        self.calibration, self.doubt, self.tempering = 1.0, 0.0, 1.0
         self.due = self.since + EARLIEST
         self._note_who_answers()
 
@@ -346,7 +349,7 @@ class StreamTuner:
         length = LENGTH if self.neighbours is not None else LONGER
         self.race = Race(len(log_prior), runners, len(self.companions), barred, length)
         self.race.leader = leader
-        self.calibration = 1.0
+        self.calibration, self.doubt = 1.0, 0.0
         self.candidates, self.chosen, self.voters = (), None, ()  # until it is over
         self._note_who_answers()
 
@@ -464,7 +467,7 @@ class StreamTuner:
         )
         self.chosen = self.candidates[best]
         self.voters = (Voter(**vars(self.chosen), share=1.0),)
-        self.calibration, self.tempering = calibration, 1.0
+        (self.calibration, self.doubt), self.tempering = calibration, 1.0
         winner = runners[best]
         self._renew_companions(runners, scored[:, 0])
         self.race = None
@@ -503,7 +506,7 @@ class StreamTuner:
         if not voters:
             return None
         shares = np.ones(1) if len(voters) == 1 else self.shares
-        return Vote(voters, shares, self.calibration)
+        return Vote(voters, shares, self.calibration, self.doubt)
 
 
 def _name(speakers: Sequence[Contestant]) -> str:

@@ -10,16 +10,16 @@ adds most, as long as it adds enough. A model that answers alone is a vote with 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence
-from annealed.fine_tuning.model import Integers, TunedModel, calibrated
+from annealed.fine_tuning.model import NO_CALIBRATION, Calibration, Integers, TunedModel
 from annealed.fine_tuning.scoring import Candidate
 from annealed.path import Level, check_level
-from annealed.stored import Amount, State, Vector, require
+from annealed.stored import Amount, Since, State, Vector, require
 
 # No more voters than these, and none with a smaller share: reading a model takes time, too.
 MOST_VOTERS = 8
@@ -48,14 +48,16 @@ class Voter(Candidate):
 
 @dataclass(frozen=True, eq=False)
 class Vote:
-    """The model that answers: p(c|x) = sum_v share_v p_v(c|x), raised to a power.
+    """The model that answers: p(c|x) = sum_v share_v p_v(c|x), calibrated.
 
-    Voters stand by falling share. The power ``calibration`` changes no decision.
+    Voters stand by falling share. The power ``calibration`` and the ``doubt`` are those of
+    `Calibration`: they change no decision.
     """
 
     voters: tuple[TunedModel, ...]
     shares: Vector
     calibration: float = 1.0
+    doubt: Annotated[Amount, Since("0.2", 0.0)] = 0.0
 
     @classmethod
     def check_stored(cls, state: State) -> None:
@@ -68,9 +70,9 @@ class Vote:
         require(same, "voters are of different features")
 
     @classmethod
-    def of_one(cls, model: TunedModel, calibration: float = 1.0) -> Vote:
+    def of_one(cls, model: TunedModel, calibration: Calibration = NO_CALIBRATION) -> Vote:
         """A model that answers alone."""
-        return cls((model,), np.ones(1), calibration)
+        return cls((model,), np.ones(1), *calibration)
 
     @property
     def leading(self) -> TunedModel:
@@ -122,17 +124,30 @@ class Vote:
         each = [np.ones(d) if v.relevances is None else v.relevances for v in self.voters]
         return np.asarray(self.shares @ np.array(each))
 
+    def possible(self, classes: int) -> NDArray[np.bool_]:
+        """Which of so many classes have any weight."""
+        found = np.zeros(classes, dtype=bool)
+        for voter in self.voters:
+            found[voter.level.classes[voter.bias > -np.inf]] = True
+        return found
+
     def posterior(self, divergence: BregmanDivergence, X: NDArray[Any], classes: int) -> Array:
         """p(c|x) of every row, in the numbering of the levels' classes."""
         answers = (voter.posterior(divergence, X, classes) for voter in self.voters)
-        return mean_answer(answers, self.shares, self.calibration)
+        calibration = Calibration(self.calibration, self.doubt)
+        return mean_answer(answers, self.shares, calibration, self.possible(classes))
 
 
-def mean_answer(answers: Any, shares: Array, calibration: float) -> Array:
+def mean_answer(
+    answers: Any,
+    shares: Array,
+    calibration: Calibration = NO_CALIBRATION,
+    possible: NDArray[np.bool_] | None = None,
+) -> Array:
     """The answer of voters with these shares, given that of each."""
     mean = sum(share * answer for share, answer in zip(shares.tolist(), answers, strict=True))
     # Rounding may leave a sure class at 1 + 4e-16, which metrics refuse.
-    return np.minimum(calibrated(np.asarray(mean), calibration), 1.0)
+    return np.minimum(calibration(np.asarray(mean), possible), 1.0)
 
 
 def check_shares(shares: Array) -> None:

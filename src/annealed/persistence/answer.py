@@ -28,8 +28,9 @@ def answer_of(estimator: Any) -> dict[str, Any]:
         are indices into the labels of a classifier, or numbers of the clusters that codevectors are
         joined in (one more than the last for those in none). Of a classifier "voters", the voter of
         each codevector; "shares" of the voters; "relevances" in a row for each; "calibration", the
-        power that probabilities of classes are raised to; and, where features are compared in other
-        units, "centre" and "scale" of z = (x - centre)/scale, and maybe "spread": asinh(z)/spread.
+        power that probabilities of classes are raised to, and "doubt", the share of the answer that
+        is then the same for every class; and, where features are compared in other units, "centre"
+        and "scale" of z = (x - centre)/scale, and maybe "spread": asinh(z)/spread.
     """
     if isinstance(estimator, TabularModel):  # in the coordinates that its preprocessing gives
         return answer_of(estimator.estimator_)
@@ -59,6 +60,7 @@ def answer_of(estimator: Any) -> dict[str, Any]:
             "sharpness": np.concatenate(sharpness),
             "relevances": np.array(relevances),
             "calibration": float(vote.calibration),
+            "doubt": float(vote.doubt),
             **_units_of(estimator._learner.units),
         }
     answer["codevectors"] = estimator.codevectors_
