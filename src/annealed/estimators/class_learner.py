@@ -32,11 +32,14 @@ from annealed.path import AnnealingPath, Level, check_level
 from annealed.stored import State, Stored, one_width, require
 
 # More codevectors are tried where the coldest level has such a share of the answer, or where the
-# answer tells less than such a part of what there is to tell of the classes; and where there are so
-# many rows for each.
+# answer tells less than such a part of what there is to tell of the classes; where there are so
+# many rows for each; and where K^2 d, which annealing takes time for, is at most so much a row.
 LARGE_SHARE = 1 / 3
 LITTLE = 0.05
 ROWS_PER_CODEVECTOR = 10
+WORK_PER_ROW = 2000
+# What tells little has to gain so many standard errors by it.
+STANDARD_ERRORS = 3.0
 # Rows on which the accuracy of every level is measured where none are held out.
 SCORED_ROWS = 500
 
@@ -207,7 +210,7 @@ class ClassLearner(Learner[ClassSettings]):
         They ask where much of the answer is the coldest level's, which the bound has ended, and
         where none tells the classes apart: they may differ in details that are finer than all.
         """
-        K_max = self.annealer.K_max
+        (n, d), K_max = labelled.X.shape, self.annealer.K_max
         uncertain = float(entr(np.exp(labelled.log_prior)).sum())
 
         def tells(selection: Selection) -> bool:
@@ -216,16 +219,21 @@ class ClassLearner(Learner[ClassSettings]):
         while (
             (selection.share_of_coldest >= LARGE_SHARE or not tells(selection))
             and selection.most_codevectors > K_max / 2
-            and len(labelled.X) >= ROWS_PER_CODEVECTOR * 2 * K_max
+            and n >= ROWS_PER_CODEVECTOR * 2 * K_max
+            and (2 * K_max) ** 2 * d <= WORK_PER_ROW * n
         ):
             K_max *= 2
             wider = replace(schedule, K_max=K_max)
-            annealer = Annealer(self.annealer.d, self.divergence, wider)
+            annealer = Annealer(d, self.divergence, wider)
             for _ in self.labels:
                 annealer.add_class()
             annealer.anneal(labelled.X, labelled.classes, labelled.weights, rng)
             found = self._selected(annealer, wider, labelled, rng, settings)
-            if found is None or found.chosen.score <= selection.chosen.score or not tells(found):
+            if found is None:
+                break
+            # Two means of rows that are right or not differ by chance by this, or less.
+            chance = 0.0 if tells(found) else STANDARD_ERRORS * (0.5 / found.rows) ** 0.5
+            if found.chosen.score <= selection.chosen.score + chance:
                 break
             selection = found
         return selection

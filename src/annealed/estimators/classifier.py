@@ -129,7 +129,8 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
     K_max : int or "auto", default="auto"
         The most codevectors a level may have, over all classes; "auto" is 100, or 10 for each
         class if that is more. `fit` doubles it as long as rows held out are told best by the
-        coldest level, or by none, do even better with more, and are 10 for each codevector.
+        coldest level, or by none, do even better with more, and are 10 for each codevector
+        (and no more than a random forest's time is likely to be spent).
     T_max, T_min, gamma, split, samples_per_codevector, patience, epsilon_c, epsilon_n, \
 epsilon_r, delta, alpha, alpha_min, thresholds, engine
         As in `ODAClustering`; gamma = 0.8 and 20 samples per codevector by default, since a

@@ -256,8 +256,8 @@ class Selection:
     ``annealer`` is the one the voters come from: that of all rows, or one that was tested.
     ``tunings`` of the voters can go on. A level that answers alone and as it was annealed is
     ``plain`` instead, to be read at its own temperature times ``tempering``. ``calibration`` is
-    of the posterior; ``chosen`` says how well all this does on rows held out; ``share_of_coldest``
-    how much of the answer is the coldest level's.
+    of the posterior; ``chosen`` says how well all this does on ``rows`` that were held out;
+    ``share_of_coldest`` how much of the answer is the coldest level's.
     """
 
     annealer: Annealer
@@ -269,6 +269,7 @@ class Selection:
     chosen: Candidate
     voters: tuple[Voter, ...]
     candidates: tuple[Candidate, ...]
+    rows: int
     share_of_coldest: float
     level_scores: list[float]
 
@@ -397,6 +398,7 @@ def select(
             for each, share in zip(candidates, shares.tolist(), strict=True)
         ),
         candidates=tuple(Chosen(run, *run.best()).candidate for run in runs),
+        rows=len(rows),
         share_of_coldest=sum(
             share
             for each, share in zip(chosen, shares.tolist(), strict=True)
