@@ -513,7 +513,7 @@ def run_candidates(
             running = [run for run in running if run.still_better]
         if steps in SURVIVORS:
             running.sort(key=lambda run: -run.prospects)
-            coldest = [run for run in running if run.K == runs[-1].K and met][:1]
+            coldest = [run for run in running if run.K == runs[-1].K][:1]
             running = running[: SURVIVORS[steps]]
             running += [run for run in coldest if run not in running]
         steps *= 2
