@@ -58,7 +58,7 @@ class DriftDetector:
 
     Parameters
     ----------
-    threshold : float, default=4.2
+    threshold : float, default=4.3
         In standard errors.
 
     Raises
@@ -75,7 +75,7 @@ class DriftDetector:
     True
     """
 
-    threshold: Amount = 4.2
+    threshold: Amount = 4.3
     drift_detected: bool = field(init=False)
     # Of the block under way.
     count: Annotated[int, between(0, BLOCK)] = field(init=False)
