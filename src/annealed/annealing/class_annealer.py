@@ -385,6 +385,7 @@ class ClassAnnealer(RunOwner):
         """
         state = self.read()
         learnt = self.measured(state)
+        del state["turned"]  # as large as the codevectors, and looked at
         book = self._pairs(learnt, schedule) if self.paired else learnt
         together: set[int] = set()
         if schedule.splitting:
@@ -457,19 +458,22 @@ class ClassAnnealer(RunOwner):
         stranger = threshold if schedule.paper else 5 * threshold
         together: set[int] = set()
         while len(book) > 1:
+            # In place: of a thousand codevectors each such table is 8 MB.
             distance = self.kernel.divergences(book.mu, book.mu)
-            distance = np.minimum(distance, distance.T)
+            np.minimum(distance, distance.T, out=distance)
             if schedule.looks_along_axes:
                 known = codebook.zero_for_nan(book.distortion)
                 chance = known / np.maximum(samples * book.rho, 1.0)
-                distance = distance - chance[:, None] - chance
+                distance -= chance[:, None]
+                distance -= chance
             np.fill_diagonal(distance, np.inf)
             if distance.min() >= max(threshold, stranger):
                 break
             family = {child: split.parent for split in self.splits for child in split.children}
             mother = np.array([family.get(node, -1) for node in book.node.tolist()])
             siblings = (mother[:, None] == mother) & (mother >= 0)
-            ratio = distance / np.where(siblings, threshold, stranger)
+            ratio = distance
+            ratio /= np.where(siblings, threshold, stranger)
             nearest, here = ratio.argmin(axis=1), np.arange(len(book))
             mutual = (nearest[nearest] == here) & (here < nearest)
             first = np.flatnonzero(mutual & (ratio.min(axis=1) < 1))
