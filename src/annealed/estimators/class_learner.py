@@ -452,6 +452,10 @@ class ClassLearner(Learner[ClassSettings]):
 
     # -- answering -----------------------------------------------------------------------------
 
+    def possible(self, settings: ClassSettings) -> NDArray[np.bool_]:
+        """Which classes have any weight."""
+        return self.log_prior(settings) > -np.inf
+
     def log_prior(self, settings: ClassSettings) -> Array:
         """Log probability of the classes, in the order they appeared."""
         return settings.priors.log(self.labels, seen_weights(self.annealer))

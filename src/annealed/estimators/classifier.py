@@ -470,7 +470,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
         if answer is not None:
             tuner = learner.tuner
             if calibrate and tuner is not None:
-                possible = learner.log_prior(self._settings()) > -np.inf
+                possible = None
+                if not fast_path.all_possible:
+                    possible = learner.possible(self._settings())
                 answer = Calibration(tuner.calibration, tuner.doubt)(answer[None, :], possible)[0]
             return fast_path.labels, answer
         row = learner.in_units(self._checked_row(x))
@@ -496,6 +498,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
             tuner,
             None if tuner is None else tuner.race,
             watch,
+            bool(learner.possible(settings).all()),
         )
 
     def _knows(self, y: Any) -> bool:

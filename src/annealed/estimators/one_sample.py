@@ -86,6 +86,7 @@ class LabelledFastPath:
     labels : of the classes, and the other way round ``places``
     tuner, race : who count samples
     watch : who is told of errors
+    all_possible : whether every class has some weight, which samples do not take away
     """
 
     annealer: Annealer
@@ -96,6 +97,7 @@ class LabelledFastPath:
     tuner: StreamTuner | None = None
     race: Race | None = None
     watch: Watch | None = None
+    all_possible: bool = False
 
     def learn(self, x: Any, y: Any, w: float) -> int:
         """Learn a sample; -1, and nothing learnt, if it needs the long way.
