@@ -200,6 +200,71 @@ def count(make: Callable[[int], Any], wanted: set[int], seeds: int) -> list[obje
     return row
 
 
+# -- thin clusters, and ever more rows of them -----------------------------------------------------
+
+MANY = 500, 2000, 8000, 30_000
+
+
+def bent_line(n: int, seed: int) -> Rows:
+    """One cluster, an S."""
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(-1.5 * np.pi, 1.5 * np.pi, n)
+    return np.c_[np.sin(t), np.sign(t) * (np.cos(t) - 1)] + 0.1 * rng.normal(size=(n, 2))
+
+
+def straight_line(n: int, seed: int) -> Rows:
+    """One cluster, a hundred standard deviations long."""
+    rng = np.random.default_rng(seed)
+    return np.c_[rng.uniform(0, 10, n), 0.1 * rng.normal(size=n)]
+
+
+def spirals(n: int, seed: int) -> Rows:
+    """Two that wind around each other."""
+    rng = np.random.default_rng(seed)
+    t, arm = 3 * np.pi * np.sqrt(rng.uniform(0.05, 1, n)), rng.integers(2, size=n)
+    arms = np.c_[t * np.cos(t + np.pi * arm), t * np.sin(t + np.pi * arm)] / 5
+    return np.asarray(arms + 0.08 * rng.normal(size=(n, 2)))
+
+
+def rings(n: int, seed: int) -> Rows:
+    """Three around each other."""
+    rng = np.random.default_rng(seed)
+    radius, t = rng.integers(3, size=n) + 0.5, rng.uniform(0, 2 * np.pi, n)
+    return np.c_[radius * np.cos(t), radius * np.sin(t)] + 0.1 * rng.normal(size=(n, 2))
+
+
+THIN: dict[str, tuple[Callable[[int, int], Rows], int]] = {
+    "two moons, noise .05": (lambda n, s: make_moons(n, noise=0.05, random_state=s)[0], 2),
+    "two moons, noise .1": (lambda n, s: make_moons(n, noise=0.1, random_state=s)[0], 2),
+    "two circles": (lambda n, s: make_circles(n, noise=0.05, factor=0.5, random_state=s)[0], 2),
+    "three rings": (rings, 3),
+    "two spirals": (spirals, 2),
+    "one line": (straight_line, 1),
+    "one bent line": (bent_line, 1),
+}
+
+
+def thin(seeds: int) -> None:
+    """How often the number is right, by the number of rows."""
+    lines = []
+    for name, (make, K) in THIN.items():
+        line: list[object] = [name, K]
+        for n in MANY:
+            found = [
+                ODAClustering(random_state=seed).fit(make(n, seed)).n_clusters_
+                for seed in range(seeds)
+            ]
+            others = Counter(k for k in found if k != K)
+            seen = ", ".join(f"{m} x {k}" for k, m in sorted(others.items()))
+            line.append(f"{seeds - others.total()}/{seeds}" + (f" ({seen})" if seen else ""))
+        lines.append(line)
+    table(
+        "Thin clusters: right numbers by rows (other answers)",
+        ["data", "K", *(f"{n} rows" for n in MANY)],
+        lines,
+    )
+
+
 # -- points that are far away ----------------------------------------------------------------------
 
 
@@ -294,6 +359,7 @@ def main(quick: bool = False, folder: Path = FOLDER) -> None:
                 for name, make, wanted in TEXTBOOK
             ],
         )
+        thin(seeds)
         table(
             "Five blobs in 3-D and far points: agreement on the rest (bar: the best less .03)",
             [

@@ -212,6 +212,41 @@ def test_small_groups_and_far_points_are_no_clusters():
         ODAClustering(min_cluster_size=1).fit(X)
 
 
+def bent_line(n, seed):
+    """One cluster, an S."""
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(-1.5 * np.pi, 1.5 * np.pi, n)
+    return np.c_[np.sin(t), np.sign(t) * (np.cos(t) - 1)] + 0.1 * rng.normal(size=(n, 2))
+
+
+@pytest.mark.parametrize("n", [2000, 30_000])
+@pytest.mark.parametrize(
+    "make, K",
+    [
+        (lambda n, seed: make_moons(n, noise=0.05, random_state=seed)[0], 2),
+        (lambda n, seed: make_circles(n, noise=0.05, factor=0.5, random_state=seed)[0], 2),
+        (bent_line, 1),
+    ],
+)
+def test_more_rows_do_not_make_more_clusters_of_thin_ones(make, K, n):
+    """How codevectors happen to lie along them is no border, and no number that persists."""
+    seeds = range(tries(2, 10))
+    found = [ODAClustering(random_state=seed).fit(make(n, seed)).n_clusters_ for seed in seeds]
+    assert sum(k == K for k in found) >= 0.9 * len(found), found
+
+
+def test_the_places_of_codevectors_are_chance_too():
+    """A row of them, some closer together than others, is one cluster however many samples."""
+    rng = np.random.default_rng(0)
+    points = np.c_[np.cumsum(rng.uniform(0.6, 1.4, 200)), np.zeros(200)]
+    weights = np.full(200, 1 / 200)
+    for samples in (1e3, 1e5, 1e7):
+        assert cuts(points, weights, 2.0, samples)[0].support <= 0
+    apart = points + np.where(np.arange(200) < 100, 0.0, 6.0)[:, None] * [1, 0]
+    support = [cuts(apart, weights, 2.0, samples)[0].support for samples in (1e3, 1e4, 1e5)]
+    assert 0 < support[0] < support[1] < support[2]  # an empty border is no matter of places
+
+
 def test_a_stream_joins_what_it_has_learnt(tmp_path):
     X, y = make_moons(120_000, noise=0.05, random_state=0)
     model = ODAClustering(random_state=0)

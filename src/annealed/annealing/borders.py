@@ -35,6 +35,9 @@ DEEPEST_SADDLE = 2 / 3
 # much of the most that any does.
 SUPPORT_TO_DRAW = 0.5
 NEIGHBOURS = 7
+# Codevectors lie more evenly than points at random would: what their places add to the variance of
+# log f is this part of what as many random points would have.
+UNEVENNESS = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +145,13 @@ class _View:
         self.peaks, squares, self.middles = density.measured(widths)
         # f rests on N f^2 / sum rho k^2 samples; there are about so many places to look at.
         self.counts = density.samples * np.exp(2 * self.peaks - squares)
+        # Where codevectors lie is chance too, but for one that is alone under its kernel:
+        # var log f = 1/n + UNEVENNESS (1 - alone)/m, with m = n K/N that n of N samples belong to.
+        mass = np.log(np.maximum(density.weights, 1e-300))
+        own = mass - d / 2 * np.log(widths / density.narrowest)
+        alone = np.exp(np.minimum(own - self.peaks, 0.0))
+        each = density.samples * density.weights.sum() / n
+        self.ripple = UNEVENNESS * (1 - alone) * each
         places = float(density.weights @ np.exp(squares - 2 * self.peaks))
         self.low, self.high, saddles = self._joins()
         depth = self.depth = np.exp(np.minimum(saddles - self.peaks[self.low], 0.0))
@@ -150,14 +160,17 @@ class _View:
         # which those count that are a factor 4 apart, the others showing much the same.
         places *= np.log(max(density.widest / density.narrowest, 4.0)) / np.log(4)
         self.chance = float(np.sqrt(2 * np.log(max(places, 2.0))))
-        support = self._support(self.counts[self.low], depth)
+        support = self._support(self.low, depth)
         self.several = bool((depth < 1).any())  # wider kernels will not part what is one now
         self.clearest = int(support.argmax())
         self.support = float(support[self.clearest])
 
-    def _support(self, counts: Array, depth: Array) -> Array:
-        """How sure borders are: as the lesser of that they are there, and that they are deep."""
-        root = np.sqrt(2 * counts)
+    def _support(self, low: Integers, depth: Array) -> Array:
+        """How sure borders are: as the lesser of that they are there, and that they are deep.
+
+        Ripples raise and lower what is there: nothing, where a saddle is empty.
+        """
+        root = np.sqrt(2 * self.counts[low] / (1 + self.ripple[low] * depth))
         there = root * (1 - np.sqrt(depth)) - self.chance
         deep = root * (np.sqrt(DEEPEST_SADDLE) - np.sqrt(depth))
         return np.asarray(np.minimum(there, deep))
@@ -186,8 +199,8 @@ class _View:
         peak = np.full(K, -np.inf)
         np.maximum.at(peak, clusters, self.peaks)
         own = np.lexsort((self.peaks, clusters))
-        count = np.zeros(K)
-        count[clusters[own]] = self.counts[own]  # of the highest, which comes last
+        highest = np.zeros(K, dtype=np.int64)
+        highest[clusters[own]] = own  # the last one stays
         roots, total = _Roots(K), 0.0
         for k in across.tolist():
             a, b = roots.find(int(one[k])), roots.find(int(other[k]))
@@ -196,7 +209,7 @@ class _View:
             if peak[a] < peak[b]:
                 a, b = b, a
             depth = np.exp(np.minimum(saddles[k] - peak[b], 0.0))
-            total += float(self._support(count[b], depth))
+            total += float(self._support(highest[b], depth))
             roots.parent[b] = a
         return float(total / np.sqrt(K - 1))
 

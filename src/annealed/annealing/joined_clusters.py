@@ -59,6 +59,9 @@ ALIKE = 0.5
 # A given number of clusters takes borders that are not sure, down to a standard error below chance,
 # and so do clusters that persist, all their borders taken together.
 LIKELY = -1.0
+# Clusters that persist where no border is seen are none if the support of their borders is below
+# this on average: without any dip it is about -2 (what chance shows), of groups that touch -.2.
+REFUTED = -1.5
 # Of clusters that persist none is lighter than this share of what it would have among equals: far
 # points persist too.
 LIGHTEST = 0.2
@@ -363,10 +366,22 @@ class JoinedClusters(LevelChooser):
                 return reading.level
             more = self._more(annealer, reading)
             return more or self._as_round(annealer, reading) or reading.level
-        persistence = self._judge(annealer)
-        if persistence.n_clusters > 1:
-            self.plausible = PlausibleNumbers.by_persistence(persistence)
-        return annealer.path().codebook(persistence.n_clusters)
+        K = self._judge(annealer).n_clusters
+        if K > 1 and self._refuted(annealer, reading.path, K):
+            K = 1
+        if K > 1 and self.persistence is not None:
+            self.plausible = PlausibleNumbers.by_persistence(self.persistence)
+        return annealer.path().codebook(K)
+
+    def _refuted(self, annealer: Annealer, path: AnnealingPath, K: int) -> bool:
+        """Whether the density does not fall between K round clusters that persist.
+
+        Along a line, straight or bent, some K persists by chance now and then.
+        """
+        if K > len(path.splits) + 1:
+            return False
+        own = cells(path[-1], path.codebook(K), annealer.divergence)
+        return bool(self._support(annealer, path, own) < REFUTED * np.sqrt(K - 1))
 
     def _more(self, annealer: Annealer, reading: Reading) -> Level | None:
         """More clusters than there are sure borders, if they persist and are not contradicted."""
