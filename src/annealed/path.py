@@ -424,19 +424,25 @@ class Family:
             return np.full(len(nodes), -1, dtype=np.int64)
         known = zip(before.classes.tolist(), before.nodes.tolist(), strict=True)
         place = {node: i for i, node in enumerate(known)}
+        newest = int(before.nodes.max())
         parents = []
         for node in zip(classes.tolist(), nodes.tolist(), strict=True):
             # Split since: the nearest ancestor that was there. Split and taken back since: the
             # heaviest of those the nearest ancestor had become.
-            above, there = node, self._there(node, place)
+            above, there = node, self._there(node, place, newest)
             while not there and above in self.mother:
                 above = self.mother[above]
-                there = self._there(above, place)
+                there = self._there(above, place, newest)
             parents.append(max(there, key=before.weights.item, default=-1))
         return np.array(parents, dtype=np.int64)
 
-    def _there(self, node: tuple[int, int], place: dict[tuple[int, int], int]) -> list[int]:
-        """Places of a node, or else of all that descend from it, in a level."""
+    def _there(
+        self, node: tuple[int, int], place: dict[tuple[int, int], int], newest: int
+    ) -> list[int]:
+        """Places of a node, or else of all that descend from it, in a level.
+
+        Nodes are numbered as they appear: nobody beyond the ``newest`` of the level is looked for.
+        """
         if node in place:
             return [place[node]]
         found, open_nodes = [], [node]
@@ -444,7 +450,7 @@ class Family:
             for child in self.children.get(open_nodes.pop(), ()):
                 if child in place:
                     found.append(place[child])
-                else:
+                elif child[1] < newest:
                     open_nodes.append(child)
         return found
 
