@@ -118,7 +118,7 @@ def test_the_first_split_is_foretold_from_above(scale):
 def test_every_row_turns_axes_or_measures():
     rng = np.random.default_rng(0)
     orders = [ShuffledRows(np.arange(0, 31), rng, 2), ShuffledRows(np.arange(31, 50), rng, 2)]
-    roles = axis_roles(orders, 60, rng)
+    roles = axis_roles(orders, 60)
     for rows in (roles[:31], roles[31:50]):
         assert set(rows.tolist()) == {TURNS, MEASURES}
         assert abs(int((rows == TURNS).sum()) - int((rows == MEASURES).sum())) <= 1

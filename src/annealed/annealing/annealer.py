@@ -195,8 +195,8 @@ class Annealer:
         return kernel_for(self.divergence, self.schedule.engine)
 
     @property
-    def _threads(self) -> int | None:
-        """How many threads classes may be shared out to: one, where the user's own code runs."""
+    def threads(self) -> int | None:
+        """How many threads pieces may be shared out to: one, where the user's own code runs."""
         return 1 if self.divergence.kernel is None else None
 
     # -- learning ------------------------------------------------------------------------------
@@ -249,9 +249,9 @@ class Annealer:
             ShuffledRows(np.flatnonzero((member == c) & present), rng, parts=2 if looks else 1)
             for c in range(len(self.classes))
         ]
-        roles = axis_roles(orders, len(X), rng) if looks else None
+        roles = axis_roles(orders, len(X)) if looks else None
         exchanged = None if roles is None else (TURNS | MEASURES) - roles
-        first = [rng.permutation(each.rows)[:WARM_UP_SAMPLES] for each in orders]
+        first = [each.rows[-WARM_UP_SAMPLES:] for each in orders]  # of the part that comes last
 
         def warm_up(c: int) -> FirstSplit | None:
             state = self.classes[c]
@@ -263,7 +263,7 @@ class Annealer:
             state.rows = len(orders[c].rows) if looks else None
             return self._foretell(state, X, weights, first[c], roles)
 
-        first_splits = in_threads(warm_up, range(len(self.classes)), threads=self._threads)
+        first_splits = in_threads(warm_up, range(len(self.classes)), threads=self.threads)
         cooling = [c for c, state in enumerate(self.classes) if state.differs()]
         if not cooling:
             for state in self.classes:

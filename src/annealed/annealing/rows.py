@@ -25,12 +25,13 @@ class ShuffledRows:
     taken at a time. With two ``parts`` one half of the rows is taken, then the other: a row that
     comes back has been forgotten as far as can be. Two codevectors that share one cluster of few
     rows in many dimensions would otherwise each be kept in place by its own rows.
+
+    rows : all of them, in random order, one part after the other
     """
 
     def __init__(self, rows: Integers, rng: np.random.Generator, parts: int = 1) -> None:
-        self.rows, self.rng, self.at = rows, rng, 0
-        split = [rows] if parts == 1 else np.array_split(rng.permutation(rows), parts)
-        self.parts = [part for part in split if len(part)]
+        self.rows, self.rng, self.at = rng.permutation(rows), rng, 0
+        self.parts = [part for part in np.array_split(self.rows, parts) if len(part)]
         self.order = rows[:0]
         self.next_order()
 
@@ -50,7 +51,7 @@ class ShuffledRows:
         return self.order
 
 
-def axis_roles(orders: list[ShuffledRows], n: int, rng: np.random.Generator) -> Roles:
+def axis_roles(orders: list[ShuffledRows], n: int) -> Roles:
     """For each of n rows whether it turns split axes or measures along them: half of each class.
 
     Along an axis that the same rows have turned, noise alone has a variance too large by up to
@@ -58,8 +59,7 @@ def axis_roles(orders: list[ShuffledRows], n: int, rng: np.random.Generator) -> 
     """
     roles = np.zeros(n, dtype=np.uint8)
     for shuffled in orders:
-        rows = rng.permutation(shuffled.rows)
-        roles[rows[::2]], roles[rows[1::2]] = TURNS, MEASURES
+        roles[shuffled.rows[::2]], roles[shuffled.rows[1::2]] = TURNS, MEASURES
     return roles
 
 

@@ -432,7 +432,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         >>> for k in range(500):
         ...     model.learn_one({"left": k % 2, "right": k % 3})
         >>> model.predict_proba_one({"right": 0, "left": 0})
-        {0: 1.0, 1: 0.0, 2: 0.0, 3: 0.0, 4: 0.0, 5: 0.0}
+        {0: 0.0, 1: 0.0, 2: 0.0, 3: 1.0, 4: 0.0, 5: 0.0}
         """
         fast_path: FastPath | None = self.__dict__.get("_fast_path")
         if fast_path is None or not fast_path.learn(x, w):

@@ -51,6 +51,9 @@ COMPARED_ROWS = 4000
 STANDARD_ERRORS = 3.0
 # Into so many groups the tested rows are dealt, to be answered by what the others choose.
 GROUPS = 5
+# Up to so many rows that are tested, shares are means over so many resamples of them.
+FEW_ROWS = 600
+RESAMPLES = 10
 
 
 class HeldOutFold(NamedTuple):
@@ -192,7 +195,7 @@ class Repeat:
         in_threads(
             lambda piece: piece[0].tune(piece[1], 0, piece[2]),
             pieces,
-            threads=models[0].tunable.threads,
+            threads=models[0].tunable.annealer.threads,
         )
 
     def gains(self, rows: Integers) -> Array:
@@ -205,17 +208,21 @@ class Repeat:
 def with_tested(
     chosen: list[Chosen], final: Repeat, tested: list[Repeat]
 ) -> tuple[list[Chosen], Repeat]:
-    """The voters, and the first of each annealing that was tested, with half of the shares.
+    """The voters, and one of each annealing that was tested, with half of the shares.
 
     Where rows are so few that all of them were held out in turn, an annealing depends on their
-    order; a mean over several does less, and these are there already.
+    order; a mean over several does less, and these are there already. Voters are dealt out to
+    them by their shares.
     """
     most = MOST_VOTERS - len(tested)
     kept = final.shares[:most] / final.shares[:most].sum()
+    places = (np.arange(len(tested)) + 0.5) / len(tested)
+    dealt = np.searchsorted(np.cumsum(final.shares)[:-1], places).tolist()
     shares = np.append(0.5 * kept, np.full(len(tested), 0.5 / len(tested)))
     order = np.argsort(-shares, kind="stable")
-    voters = [*chosen[:most], *(chosen[0] for _ in tested)]
-    tunings = [*final.tunings[:most], *(_of_another_tree(model.tunings[0]) for model in tested)]
+    voters = [*chosen[:most], *(chosen[k] for k in dealt)]
+    others = [model.tunings[k] for model, k in zip(tested, dealt, strict=True)]
+    tunings = [*final.tunings[:most], *map(_of_another_tree, others)]
     joined = copy.copy(final)
     joined.tunings, joined.shares = [tunings[k] for k in order.tolist()], shares[order]
     return [voters[k] for k in order.tolist()], joined
@@ -322,21 +329,30 @@ def select(
     """
     path = annealer.path()
     emphasis = labelled.emphasis
-    folds, tested = [], []
-    for learn, test in labelled.held_out(1 if last else labelled.parts, rng):
+    splits = labelled.held_out(1 if last else labelled.parts, rng)
+
+    def fold_without(
+        piece: tuple[tuple[Integers, Integers], np.random.Generator],
+    ) -> tuple[HeldOutFold, Integers] | None:
+        (learn, test), own = piece
         weights = np.zeros(len(labelled.X))
         weights[learn] = 1.0 if labelled.weights is None else labelled.weights[learn]
         again = Annealer(annealer.d, annealer.divergence, schedule)
         for _ in annealer.classes:
             again.add_class()
-        again.anneal(labelled.X, labelled.classes, weights, rng)
+        again.anneal(labelled.X, labelled.classes, weights, own)
         if not again.path():  # without the rows held out all others are alike
-            continue
-        tunable = TunablePath(again, again.path(), labelled, learn, rng, method)
-        folds.append(HeldOutFold(tunable, np.ascontiguousarray(labelled.X[test])))
-        tested.append(test)
-    if not folds:
+            return None
+        tunable = TunablePath(again, again.path(), labelled, learn, own, method)
+        return HeldOutFold(tunable, np.ascontiguousarray(labelled.X[test])), test
+
+    pieces = zip(splits, rng.spawn(len(splits)), strict=True)
+    # Blocks of samples are shared out to threads by themselves.
+    threads = annealer.threads if schedule.engine == "online" else 1
+    found = [fold for fold in in_threads(fold_without, pieces, threads=threads) if fold is not None]
+    if not found:
         return None
+    folds, tested = [fold for fold, _ in found], [test for _, test in found]
     rows = np.concatenate(tested)
     scorer = Scorer(labelled.classes[rows], emphasis[rows], score)
     K_tried = sizes(path)[-1:] if last else sizes(path)
@@ -344,7 +360,8 @@ def select(
     run_candidates(runs, scorer, fine_tuned=method is not None, rows=len(labelled.X))
     few = scorer.on(scorer.few(len(labelled.log_prior)))
     scores = [np.array([test.score for test in run.tests]) for run in runs]
-    chosen, shares = choose(runs, few, slice(None), scores, vote=vote)
+    resamples = _resamples(few, len(folds), rng)
+    chosen, shares = choose(runs, few, slice(None), scores, resamples, vote=vote)
     everything = (
         np.arange(len(labelled.X)) if labelled.weights is None else np.flatnonzero(labelled.weights)
     )
@@ -372,7 +389,7 @@ def select(
         plain = final.tunable.level(chosen[0].run.K)
         tempering = final.tunings[0].start.level.temperature / plain.temperature
     mean = mean_answer([each.test.answers for each in chosen], shares)
-    score_, accuracy, log_loss = estimate(runs, few, vote=vote)
+    score_, accuracy, log_loss = estimate(runs, few, resamples, vote=vote)
     candidates = [  # an annealing without some rows may end with fewer codevectors
         replace(each.candidate, n_codevectors=tuning.start.level.n_codevectors)
         for each, tuning in zip(chosen, final.tunings, strict=True)
@@ -413,6 +430,7 @@ def choose(
     judge: Scorer,
     rows: NDArray[Any] | slice,
     scores: list[Array],
+    resamples: Array,
     *,
     vote: bool,
 ) -> tuple[list[Chosen], Array]:
@@ -420,8 +438,8 @@ def choose(
 
     Alone: the best score, no fine-tuning that does worse than the best of all levels as annealed.
     Together: every candidate at its best, a level as annealed once, with the shares that make
-    rows most likely; by a score of the user's only if that is no worse than alone. ``scores`` of
-    all tests, and the ``judge``, are by some ``rows`` of the tests.
+    rows most likely, on average over ``resamples``; by a score of the user's only if that is no
+    worse than alone. ``scores`` of all tests, and the ``judge``, are by some ``rows`` of the tests.
     """
     annealed = max(each[0] for each in scores)
     best = [Chosen(run, *run.best(annealed, s)) for run, s in zip(runs, scores, strict=True)]
@@ -434,7 +452,7 @@ def choose(
     once = {(each.run.K, each.test.steps and each.run.fits): each for each in best}
     different = list(once.values())
     own = [own_class(each.test.answers[rows], judge.classes) for each in different]
-    voters, shares = fit_shares(np.column_stack(own), judge.emphasis)
+    voters, shares = fit_shares(np.column_stack(own), judge.emphasis * resamples[:, rows])
     chosen = [different[k] for k in voters.tolist()]
     if judge.score is not None:
         together = mean_answer([each.test.answers[rows] for each in chosen], shares)
@@ -443,7 +461,20 @@ def choose(
     return chosen, shares
 
 
-def estimate(runs: list[CandidateRun], scorer: Scorer, *, vote: bool) -> tuple[float, float, float]:
+def _resamples(scorer: Scorer, folds: int, rng: np.random.Generator) -> Array:
+    """How often each of the rows tested is met in every resample (Bayesian bootstrap, Rubin 1981).
+
+    As it is, in a single one, where rows are many.
+    """
+    n = len(scorer.classes)
+    if folds < PARTS or n > FEW_ROWS:
+        return np.ones((1, n))
+    return rng.exponential(size=(RESAMPLES, n))
+
+
+def estimate(
+    runs: list[CandidateRun], scorer: Scorer, resamples: Array, *, vote: bool
+) -> tuple[float, float, float]:
     """Score, accuracy and log loss to expect of new rows.
 
     The best of many is partly the luckiest, so no row may judge what it has helped to choose: rows
@@ -460,7 +491,9 @@ def estimate(runs: list[CandidateRun], scorer: Scorer, *, vote: bool) -> tuple[f
     ]
     for g, (here, others) in enumerate(parts if n > 1 else []):
         judge = scorer.on(others)
-        chosen, shares = choose(runs, judge, others, [each[g] for each in scores], vote=vote)
+        chosen, shares = choose(
+            runs, judge, others, [each[g] for each in scores], resamples, vote=vote
+        )
         replies = [each.test.answers for each in chosen]
         calibration = judge.calibration(mean_answer([reply[others] for reply in replies], shares))
         answers[here] = mean_answer([reply[here] for reply in replies], shares, calibration)
@@ -495,7 +528,7 @@ def run_candidates(
         answers = in_threads(
             lambda piece: piece[0].go_on(piece[1], steps),
             pieces,
-            threads=running[0].folds[0].tunable.threads,
+            threads=running[0].folds[0].tunable.annealer.threads,
         )
         found = dict(zip(pieces, answers, strict=True))
         for run in running:

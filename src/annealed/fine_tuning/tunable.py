@@ -154,11 +154,6 @@ class TunablePath:
         self._levels: dict[int, Level] = {}
         self._started: dict[int, TunedModel] = {}
 
-    @property
-    def threads(self) -> int | None:
-        """How many threads levels may be fine-tuned in: one, where the user's own code runs."""
-        return 1 if self.divergence.kernel is None else None
-
     def level(self, K: int) -> Level:
         """The level with K codevectors, or as close as the path comes."""
         if K not in self._levels:

@@ -4,7 +4,9 @@ One level is chosen on a few hundred rows, which is noisy; the path has all leve
 class probabilities are a mean over them, weighted by shares that make the rows held out as likely
 as possible. Such shares are those of a mixture whose parts are known, found by expectation and
 maximisation (Dempster, Laird and Rubin 1977). Voters are taken in one by one, the one first that
-adds most, as long as it adds enough. A model that answers alone is a vote with one voter.
+adds most, as long as it adds enough. Where rows are few, whom they prefer is chance in part: shares
+are then means over resamples of the rows (bagging, Breiman 1996). A model that answers alone is a
+vote with one voter.
 """
 
 from __future__ import annotations
@@ -171,10 +173,20 @@ def fit_shares(own: Array, emphasis: Array) -> tuple[Integers, Array]:
     ----------
     own : array of shape (n_rows, n_candidates)
         Probability every candidate gives to the class each row has.
-    emphasis : array of shape (n_rows,)
-        How much each row counts.
+    emphasis : array of shape (n_resamples, n_rows)
+        How much each row counts; shares are means over the resamples.
     """
-    emphasis = emphasis * (len(own) / emphasis.sum())
+    shares = np.zeros(own.shape[1])
+    for weights in emphasis:
+        voters, of_voters = _most_likely(own, weights * (len(own) / weights.sum()))
+        shares[voters] += of_voters / len(emphasis)
+    order = np.argsort(-shares, kind="stable")[:MOST_VOTERS]
+    order = order[shares[order] >= SMALLEST_SHARE]
+    return order, shares[order] / shares[order].sum()
+
+
+def _most_likely(own: Array, emphasis: Array) -> tuple[list[int], Array]:
+    """Voters, taken in one by one, and their shares."""
     likelihood = emphasis @ np.log(own)
     voters, shares = [int(likelihood.argmax())], np.ones(1)
     best = float(likelihood.max())
@@ -189,9 +201,7 @@ def fit_shares(own: Array, emphasis: Array) -> tuple[Integers, Array]:
         start = np.append((1 - TRIED[tried]) * shares, TRIED[tried])
         shares = _mixture(own[:, voters], emphasis, start)
         best = float(emphasis @ np.log(own[:, voters] @ shares))
-    order = np.argsort(-shares, kind="stable")
-    order = order[shares[order] >= SMALLEST_SHARE]
-    return np.array(voters)[order], shares[order] / shares[order].sum()
+    return voters, shares
 
 
 def _mixture(own: Array, emphasis: Array, shares: Array) -> Array:
