@@ -14,7 +14,8 @@ origin lose no digit. Sums over rows of p, p x and of what is seen along split a
 products too. They are additive: parts of a block may be computed anywhere and added.
 
 This file is written to the array API standard (https://data-apis.org) and imports nothing of the
-package: it runs wherever its rows lie, in the precision they have. ``xp`` is their namespace.
+package: it runs wherever its rows lie, in the precision they have. ``xp`` is their namespace, by
+whose functions every array of rows and codevectors is made that cannot take the place of another.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Sums(NamedTuple):
 
 def exponents(xp: Any, z: Any, frozen: Frozen) -> tuple[Any, Any]:
     """Exponents of the softmax less the largest of their row, and that largest one."""
-    s = z @ frozen.slope.T
+    s = xp.matmul(z, frozen.slope.T)
     s += frozen.bias
     highest = xp.max(s, axis=1, keepdims=True)
     s -= highest
@@ -153,9 +154,9 @@ def block_sums(
         )
     if frozen.axis is None:
         return sums
-    y = z[:seen, :] @ frozen.axis.T
+    y = xp.matmul(z[:seen, :], frozen.axis.T)
     y -= frozen.foot
-    py = p * y
+    py = xp.multiply(p, y)
     if turning:
         mine = py[:turning, :]
         sums = sums._replace(turned=mine.T @ z[:turning, :], turned_by=xp.sum(mine, axis=0))
