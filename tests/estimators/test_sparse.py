@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 from thoroughness import examples
 
-from annealed import ODAClassifier, ODAClustering
+from annealed import ODAClassifier, ODAClustering, load, save
 from annealed.divergences import get_divergence
 from annealed.kernels import CompiledKernel, SparseRows, sparse_rows
 
@@ -98,6 +99,55 @@ def test_clusters_of_sparse_rows_are_those_of_dense_ones(name, container, few_at
     np.testing.assert_allclose(thin.predict_proba(container(X)), dense.predict_proba(X), atol=1e-6)
     np.testing.assert_allclose(thin.transform(container(X)), dense.transform(X), rtol=1e-8)
     assert thin.score(container(X)) == pytest.approx(dense.score(X))
+
+
+@pytest.mark.parametrize("name", DIVERGENCES)
+def test_blocks_of_sparse_rows_are_those_of_dense_ones(name):
+    X = rows_for(name, np.random.default_rng(0), 3000, 17)
+    w = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(X))
+    dense, thin = (
+        ODAClustering(3, shape="round", divergence=name, engine="block", random_state=0).fit(
+            rows, sample_weight=w
+        )
+        for rows in (X, sparse.csr_array(X))
+    )
+    np.testing.assert_allclose(thin.codevectors_, dense.codevectors_, rtol=1e-6)
+    np.testing.assert_array_equal(thin.labels_, dense.labels_)
+    assert thin.path_[-1].distortion == pytest.approx(dense.path_[-1].distortion, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["squared_euclidean", "i_divergence"])
+def test_a_stream_of_sparse_rows_in_blocks_is_cut_anywhere(name, tmp_path):
+    """Also where samples wait in a file, and dense rows among sparse ones."""
+    X = rows_for(name, np.random.default_rng(0), 6000, 17)
+    models = []
+    for cuts in ([0, 6000], [0, 700, 1501, 1502, 4000, 6000]):
+        model = ODAClustering(3, divergence=name, engine="block", recent_samples=0, random_state=0)
+        for begin, end in itertools.pairwise(cuts):
+            model.partial_fit(sparse.csr_array(X[begin:end]))
+            save(model, tmp_path / "model.oda")
+            again = load(tmp_path / "model.oda")
+            np.testing.assert_array_equal(again.codevectors_, model.codevectors_)
+            model = again
+        models.append(model)
+    whole, cut = models
+    np.testing.assert_array_equal(whole.codevectors_, cut.codevectors_)
+    cut.partial_fit(X[:100]).partial_fit(sparse.csr_array(X[100:300]))
+    whole.partial_fit(sparse.csr_array(X[:300]))
+    np.testing.assert_allclose(whole.codevectors_, cut.codevectors_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["squared_euclidean", "i_divergence"])
+def test_blocks_never_make_sparse_rows_dense(name):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((20_000, 5000), density=0.002, rng=rng, format="csr")
+    X.data[:] = 1.0
+    model = ODAClustering(3, divergence=name, shape="round", engine="block", random_state=0)
+    tracemalloc.start()
+    model.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.25 * 8 * X.shape[0] * X.shape[1]  # what they would be dense
 
 
 def test_polished_clusters_of_sparse_rows_are_those_of_dense_ones(few_at_a_time):

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from annealed.kernels.sparse_rows import SparseRows
+
 # Numbers of an array of rows and codevectors that is made at a time on a device.
 NUMBERS_AT_A_TIME = 1 << 26
 # Libraries whose arrays do not know the standard, or not all of it.
@@ -108,8 +110,8 @@ class ArrayRows:
 
     @classmethod
     def of(cls, array: Any) -> Any:
-        """The same, but NumPy arrays as they are."""
-        return array if isinstance(array, np.ndarray) else cls(array)
+        """The same, but NumPy arrays and sparse rows as they are."""
+        return array if isinstance(array, np.ndarray | SparseRows) else cls(array)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -169,7 +171,7 @@ def place_of(X: Any, single: bool) -> Place:
 
 
 def rows_at(X: Any, rows: NDArray[np.int64], *, copy: bool = False) -> Any:
-    """Some rows of X in an array that lies where X does; sparse ones become dense.
+    """Some rows of X in an array that lies where X does; of sparse rows they are sparse.
 
     It may be a view of them, unless it is to be a copy.
     """
@@ -179,5 +181,4 @@ def rows_at(X: Any, rows: NDArray[np.int64], *, copy: bool = False) -> Any:
         n = len(rows)
         if not copy and n and rows[-1] - rows[0] == n - 1 and (np.diff(rows) == 1).all():
             return X[rows[0] : rows[-1] + 1]
-        return X[rows]
-    return np.asarray(X[rows])
+    return X[rows]

@@ -12,7 +12,7 @@ nine digits are left, or of which it could change the label, are measured dense 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +50,13 @@ class SparseRows:
         self.shape: tuple[int, int] = matrix.shape
         self.dtype = matrix.dtype
 
+    @classmethod
+    def joined(cls, parts: Sequence[Any]) -> SparseRows:
+        """Rows of some arrays, sparse or not, one after the other, in double precision."""
+        found = [part.matrix if isinstance(part, cls) else sparse.csr_array(part) for part in parts]
+        matrix = found[0] if len(found) == 1 else sparse.vstack(found, format="csr")
+        return cls(matrix.astype(float, copy=False))
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -84,6 +91,31 @@ class SparseRows:
         for begin in range(0, len(self), each):
             here = slice(begin, min(begin + each, len(self)))
             yield here, self[here]
+
+
+class CentredRows:
+    """Sparse rows less a point c, as a factor of matrix products: nothing of them is ever dense.
+
+    Parameters
+    ----------
+    rows : SparseRows
+    c : array of shape (d,)
+    """
+
+    def __init__(self, rows: SparseRows, c: Array) -> None:
+        self.rows, self.c, self.shape = rows, c, rows.shape
+
+    def __getitem__(self, some: tuple[slice, slice]) -> CentredRows:
+        """Some of the rows: ``z[rows, :]``."""
+        return CentredRows(self.rows[some[0]], self.c)
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if function is not np.matmul or method != "__call__" or options:
+            return NotImplemented
+        a, b = inputs
+        if a is self:
+            return self.rows.matrix @ b - self.c @ b
+        return a @ self.rows.matrix - a.sum(axis=1)[:, None] * self.c
 
 
 def dense(rows: Any) -> NDArray[Any]:

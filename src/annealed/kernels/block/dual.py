@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from annealed.divergences import Array, BregmanDivergence, Separable
 from annealed.kernels.array_rows import Place, to_host
+from annealed.kernels.sparse_rows import CentredRows, SparseRows
 
 
 class Dual:
@@ -64,6 +66,8 @@ class Dual:
 
     def rows(self, place: Place, x: Any, c: Array, unit: float) -> Any:
         """z = x - c in the coordinates of the kernel, in units of length."""
+        if isinstance(x, SparseRows):  # in double precision, which has no units
+            return CentredRows(x, c)
         z = x - place.put(c)
         if self.matrix is not None:
             z = z @ place.put(self.matrix)
@@ -74,6 +78,8 @@ class Dual:
     def own(self, place: Place, x: Any, z: Any, c: Array, unit: float, T: float) -> Any:
         """d(x, c)/T of every row."""
         xp, name = place.xp, self.divergence.kernel
+        if isinstance(x, SparseRows):
+            return self._sparse_own(x, c) / T
         if name is None:
             return place.put(
                 self.divergence.pairwise(np.asarray(to_host(x), dtype=float), c[None, :])[:, 0] / T
@@ -83,6 +89,17 @@ class Dual:
         if self.relevance is not None:
             total = terms @ place.put(self.relevance)
         return total * (unit**2 / T)
+
+    def _sparse_own(self, x: SparseRows, c: Array) -> Array:
+        """d(x, c): that of a row of zeros, and what each entry that is not zero adds to it."""
+        each, at = x.matrix.copy(), c[x.matrix.indices]
+        if self.quadratic:
+            each.data = each.data * (each.data - 2 * at)
+            of_zeros = c @ c
+        else:
+            each.data = xlogy(each.data, each.data / at) - each.data
+            of_zeros = c.sum()
+        return np.asarray(each.sum(axis=1)).ravel() + of_zeros
 
     def hessian_product(self, mu: Array, a: Array) -> Array:
         """H(mu_i) a_i in the coordinates of the kernel."""

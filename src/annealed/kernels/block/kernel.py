@@ -25,6 +25,7 @@ from annealed.kernels.protocol import (
     State,
     WinnerRun,
 )
+from annealed.kernels.sparse_rows import SparseRows
 from annealed.threads import with_one_blas_thread
 
 
@@ -53,7 +54,9 @@ class WarmUp:
 
     def take(self, X: Rows, rows: Integers, weights: Array | None, roles: Roles | None) -> None:
         """Learn rows of X."""
-        x = np.ascontiguousarray(to_host(rows_at(X, rows)))
+        x = rows_at(X, rows)
+        if not isinstance(x, SparseRows):
+            x = np.ascontiguousarray(to_host(x))
         w = None if weights is None else weights[rows]
         self.host.learn([self.run], x, None, None, w, 0, len(x))
 

@@ -46,6 +46,7 @@ from annealed.kernels.protocol import (
     State,
 )
 from annealed.kernels.shared_rows import SharedRows
+from annealed.kernels.sparse_rows import SparseRows
 from annealed.threads import go_on, in_threads, n_threads
 
 # What a block may move the codebook by, and the most rows it has.
@@ -117,16 +118,25 @@ class Samples:
 
 def chunk_of(parts: Sequence[Samples], place: Place) -> Chunk:
     """Samples, there, one part after the other."""
-    x = [place.take(rows_at(part.X, part.rows)) for part in parts]
+    x = _joined([rows_at(part.X, part.rows) for part in parts], place)
     if len(parts) == 1:
-        return Chunk(x[0], parts[0].w, parts[0].part)
+        return Chunk(x, parts[0].w, parts[0].part)
     w, roles = None, None
     if any(part.weights is not None for part in parts):
         w = np.concatenate([np.ones(len(p)) if p.weights is None else p.w for p in parts])
     if any(part.roles is not None for part in parts):
         roles = np.concatenate([_both(len(p)) if p.roles is None else p.part for p in parts])
-    xp = place.xp
-    return Chunk(np.concatenate(x) if xp is np else xp.concat(x, axis=0), w, roles)
+    return Chunk(x, w, roles)
+
+
+def _joined(parts: Sequence[Rows], place: Place) -> Rows:
+    """Rows of some arrays, there, one after the other; sparse ones stay sparse."""
+    if any(isinstance(part, SparseRows) for part in parts):
+        return SparseRows.joined(parts)
+    x = [place.take(part) for part in parts]
+    if len(x) == 1:
+        return x[0]
+    return np.concatenate(x) if place.xp is np else place.xp.concat(x, axis=0)
 
 
 def _sums_elsewhere(samples: Samples, found: FrozenLevel) -> Sums:
@@ -223,7 +233,8 @@ class BlockLevel:
     def take(self, X: Rows, rows: Integers, weights: Array | None, roles: Roles | None) -> None:
         """Learn rows of X, no more than there is room for; all arrays are of the rows of X."""
         if self.count == self.block_begin:
-            self.single = self.dual.quadratic and X.dtype == np.float32
+            dense = not isinstance(X, SparseRows)
+            self.single = self.dual.quadratic and X.dtype == np.float32 and dense
         place = place_of(X, self.single)
         if isinstance(X, SharedRows) and (
             self._waiting or not X.worth_sharing(len(rows), len(self.mu))
@@ -415,6 +426,7 @@ class BlockLevel:
         if self._waiting:
             rest = chunk_of(self._waiting, Place(np, dtype))
         return state | {
+            "sparse": isinstance(rest.x, SparseRows),
             "pending": np.array(rest.x),
             "pending_weights": np.ones(len(rest)) if rest.w is None else np.array(rest.w),
             "pending_roles": _both(len(rest)) if rest.roles is None else np.array(rest.roles),
@@ -443,7 +455,8 @@ class BlockLevel:
         self._found, self._waiting = {}, []
         if len(w):
             rows = np.arange(len(w))
-            self._waiting = [Samples(x, rows, None if (w == 1).all() else w, roles)]
+            X = SparseRows.joined([x]) if state["sparse"] else x
+            self._waiting = [Samples(X, rows, None if (w == 1).all() else w, roles)]
 
     def read(self) -> State:
         if self.count == self.block_begin:
