@@ -1,8 +1,9 @@
 """Sparse counts: words of documents, as a matrix that would not fit in memory if it were dense.
 
 Documents of some topics: each topic prefers words of its own, all share a common vocabulary by
-Zipf's law. `ODAClustering` with the I-divergence, which is that of counts, and with the squared
-Euclidean one on rows of length one, beside MiniBatchKMeans on those, all told the number of topics.
+Zipf's law. `ODAClustering` with the I-divergence, which is that of counts, by blocks and one sample
+after the other, and with the squared Euclidean one on rows of length one, beside MiniBatchKMeans on
+those, all told the number of topics.
 Each in a process of its own: processor time, peak memory beyond the imports in multiples of the
 rows (as CSR) and of what they would take up dense, and the adjusted Rand index with the topics.
 """
@@ -20,6 +21,12 @@ from scipy import sparse
 from benchmarks.harness import header, number, table
 
 TOPICS = 20
+MODELS = (
+    ("i_divergence", "block"),
+    ("i_divergence", "online"),
+    ("squared_euclidean", "block"),
+    ("MiniBatchKMeans", ""),
+)
 
 CHILD = """
 import re, sys, time
@@ -31,13 +38,13 @@ from sklearn.preprocessing import normalize
 from annealed import ODAClustering
 def peak():  # not ru_maxrss, which a process begins with its parent's
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-folder, name, k = sys.argv[1], sys.argv[2], int(sys.argv[3])
+folder, name, engine, k = *sys.argv[1:4], int(sys.argv[4])
 before = peak()
 rows, topics = sparse.load_npz(folder + "/rows.npz"), np.load(folder + "/topics.npy")
 if name == "MiniBatchKMeans":
     model = MiniBatchKMeans(k, n_init=3, random_state=0)
 else:
-    model = ODAClustering(k, divergence=name, shape="round", random_state=0)
+    model = ODAClustering(k, divergence=name, engine=engine, shape="round", random_state=0)
 if name != "i_divergence":
     rows = normalize(rows, copy=False)
 begin = time.process_time()
@@ -72,21 +79,21 @@ def main(*, quick: bool = False) -> None:
     with tempfile.TemporaryDirectory() as folder:
         sparse.save_npz(Path(folder) / "rows.npz", sparse.csr_matrix(counts), compressed=False)
         np.save(Path(folder) / "topics.npy", topics)
-        for name in ("i_divergence", "squared_euclidean", "MiniBatchKMeans"):
+        for name, engine in MODELS:
             done = subprocess.run(
-                [sys.executable, "-W", "ignore", "-c", CHILD, folder, name, str(TOPICS)],
+                [sys.executable, "-W", "ignore", "-c", CHILD, folder, name, engine, str(TOPICS)],
                 capture_output=True, text=True, check=True,
             )  # fmt: skip
             spent, memory, index = map(float, done.stdout.split())
             lines.append(
-                [name, number(spent), f"{memory / 1e6:.0f}", number(memory / size),
+                [name, engine, number(spent), f"{memory / 1e6:.0f}", number(memory / size),
                  number(memory / (8 * n * words)), f"{index:.3f}"]
             )  # fmt: skip
     filled = 100 * counts.nnz / (n * words)
     table(
         f"{n:,} documents of {words:,} words, {filled:.2f} % filled, {size / 1e6:.0f} MB, into "
         f"{TOPICS}",
-        ["", "s", "memory\nMB", "over rows", "over dense", "adjusted\nRand"],
+        ["", "engine", "s", "memory\nMB", "over rows", "over dense", "adjusted\nRand"],
         lines,
     )
 

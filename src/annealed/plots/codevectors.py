@@ -88,7 +88,7 @@ class CodevectorDisplay:
     >>> from sklearn.preprocessing import StandardScaler
     >>> wine = load_wine()
     >>> scaler = StandardScaler().fit(wine.data)
-    >>> model = ODAClassifier(level="auto", random_state=0)
+    >>> model = ODAClassifier(level="auto", random_state=1)
     >>> _ = model.fit(scaler.transform(wine.data), wine.target)
     >>> display = CodevectorDisplay.from_estimator(
     ...     model, inverse_transform=scaler, feature_names=wine.feature_names
