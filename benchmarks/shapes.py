@@ -233,10 +233,16 @@ def rings(n: int, seed: int) -> Rows:
     return np.c_[radius * np.cos(t), radius * np.sin(t)] + 0.1 * rng.normal(size=(n, 2))
 
 
+def of_many(make: Callable[..., Any], n: int, seed: int, **options: float) -> Rows:
+    """Some rows of scikit-learn's: all of them lie at even distances along their lines."""
+    X, _ = make(20 * n, random_state=seed, **options)
+    return np.asarray(X[:n])
+
+
 THIN: dict[str, tuple[Callable[[int, int], Rows], int]] = {
-    "two moons, noise .05": (lambda n, s: make_moons(n, noise=0.05, random_state=s)[0], 2),
-    "two moons, noise .1": (lambda n, s: make_moons(n, noise=0.1, random_state=s)[0], 2),
-    "two circles": (lambda n, s: make_circles(n, noise=0.05, factor=0.5, random_state=s)[0], 2),
+    "two moons, noise .05": (lambda n, s: of_many(make_moons, n, s, noise=0.05), 2),
+    "two moons, noise .1": (lambda n, s: of_many(make_moons, n, s, noise=0.1), 2),
+    "two circles": (lambda n, s: of_many(make_circles, n, s, noise=0.05, factor=0.5), 2),
     "three rings": (rings, 3),
     "two spirals": (spirals, 2),
     "one line": (straight_line, 1),

@@ -219,7 +219,7 @@ def bent_line(n, seed):
     return np.c_[np.sin(t), np.sign(t) * (np.cos(t) - 1)] + 0.1 * rng.normal(size=(n, 2))
 
 
-@pytest.mark.parametrize("n", [2000, 30_000])
+@pytest.mark.parametrize("n", [8000, 30_000])
 @pytest.mark.parametrize(
     "make, K",
     [

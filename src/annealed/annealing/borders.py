@@ -37,7 +37,7 @@ SUPPORT_TO_DRAW = 0.5
 NEIGHBOURS = 7
 # Codevectors lie more evenly than points at random would: what their places add to the variance of
 # log f is this part of what as many random points would have.
-UNEVENNESS = 0.3
+UNEVENNESS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,19 +159,22 @@ class _View:
         # largest of m such differences is sqrt(2 log m) by chance; here m places, each at widths of
         # which those count that are a factor 4 apart, the others showing much the same.
         places *= np.log(max(density.widest / density.narrowest, 4.0)) / np.log(4)
-        self.chance = float(np.sqrt(2 * np.log(max(places, 2.0))))
-        support = self._support(self.low, depth)
+        self.log_places = float(np.log(max(places, 2.0)))
         self.several = bool((depth < 1).any())  # wider kernels will not part what is one now
+        support = self._support(self.low, depth, searched=True)
         self.clearest = int(support.argmax())
         self.support = float(support[self.clearest])
 
-    def _support(self, low: Integers, depth: Array) -> Array:
+    def _support(self, low: Integers, depth: Array, *, searched: bool) -> Array:
         """How sure borders are: as the lesser of that they are there, and that they are deep.
 
-        Ripples raise and lower what is there: nothing, where a saddle is empty.
+        Ripples raise and lower what is there: nothing, where a saddle is empty. Along a line any
+        place may be the peak, and any the saddle, so that chance has m^2 differences to choose from
+        when a border is ``searched`` for; an empty saddle is not the lowest of many.
         """
         root = np.sqrt(2 * self.counts[low] / (1 + self.ripple[low] * depth))
-        there = root * (1 - np.sqrt(depth)) - self.chance
+        chance = np.sqrt(2 * (1 + depth if searched else 1) * self.log_places)
+        there = root * (1 - np.sqrt(depth)) - chance
         deep = root * (np.sqrt(DEEPEST_SADDLE) - np.sqrt(depth))
         return np.asarray(np.minimum(there, deep))
 
@@ -209,7 +212,7 @@ class _View:
             if peak[a] < peak[b]:
                 a, b = b, a
             depth = np.exp(np.minimum(saddles[k] - peak[b], 0.0))
-            total += float(self._support(highest[b], depth))
+            total += float(self._support(highest[b], depth, searched=False))
             roots.parent[b] = a
         return float(total / np.sqrt(K - 1))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.joined_clusters import (
-    SURE,
+    ALIKE,
     JoinedClusters,
     PlausibleNumbers,
     Reading,
@@ -379,5 +379,9 @@ def _still_plausible(annealer: Annealer, n_clusters: int) -> bool:
     if isinstance(choose, JoinedClusters) and choose.plausible is not None:
         persistence = choose.persistence
         by_plateau = persistence is not None and persistence.n_clusters == choose.plausible.best
-        return by_plateau or choose.plausible.margin < SURE
+        if by_plateau or choose.plausible.supports(n_clusters, -ALIKE):
+            return True
+        # Of more borders than are seen it is known that the clearest of them is not.
+        more = n_clusters > choose.plausible.n_clusters.max()
+        return more and choose.plausible.margin < ALIKE
     return False
