@@ -37,7 +37,7 @@ SUPPORT_TO_DRAW = 0.5
 NEIGHBOURS = 7
 # Codevectors lie more evenly than points at random would: what their places add to the variance of
 # log f is this part of what as many random points would have.
-UNEVENNESS = 0.1
+UNEVENNESS = 0.15
 
 
 @dataclass(frozen=True, eq=False)
