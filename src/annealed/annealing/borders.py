@@ -14,7 +14,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import join_peaks, measure_density
@@ -267,17 +268,14 @@ def _neighbours(distances: Array) -> tuple[Integers, Integers]:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     others = distances + np.diag(np.full(n, np.inf))
     near = np.argpartition(others, k - 1, axis=1)[:, :k]
-    # Equal codevectors are 0 apart, which a sparse matrix would take for no edge.
-    tree = minimum_spanning_tree(distances + np.finfo(float).tiny).tocoo()
-    pairs = np.concatenate(
-        [
-            np.stack([np.repeat(np.arange(n), k), near.ravel()], axis=1),
-            np.stack([tree.row, tree.col], axis=1),
-        ]
-    ).astype(np.int64)
-    pairs.sort(axis=1)
-    pairs = np.unique(pairs, axis=0)
-    return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+    first, second = np.repeat(np.arange(n), k), near.ravel()
+    graph = csr_array((np.ones(n * k), (first, second)), shape=(n, n))
+    if connected_components(graph, directed=False, return_labels=False) > 1:
+        # Equal codevectors are 0 apart, which a sparse matrix would take for no edge.
+        tree = minimum_spanning_tree(distances + np.finfo(float).tiny).tocoo()
+        first, second = np.append(first, tree.row), np.append(second, tree.col)
+    pairs = np.unique(np.minimum(first, second) * n + np.maximum(first, second))
+    return pairs // n, pairs % n
 
 
 def cuts(

@@ -457,6 +457,7 @@ class ClassAnnealer(RunOwner):
         threshold = self._threshold(schedule)
         stranger = threshold if schedule.paper else 5 * threshold
         together: set[int] = set()
+        family = {child: split.parent for split in self.splits for child in split.children}
         while len(book) > 1:
             # In place: of a thousand codevectors each such table is 8 MB.
             distance = self.kernel.divergences(book.mu, book.mu)
@@ -469,7 +470,6 @@ class ClassAnnealer(RunOwner):
             np.fill_diagonal(distance, np.inf)
             if distance.min() >= max(threshold, stranger):
                 break
-            family = {child: split.parent for split in self.splits for child in split.children}
             mother = np.array([family.get(node, -1) for node in book.node.tolist()])
             siblings = (mother[:, None] == mother) & (mother >= 0)
             ratio = distance
