@@ -65,8 +65,10 @@ REFUTED = -1.5
 # Of clusters that persist none is lighter than this share of what it would have among equals: far
 # points persist too.
 LIGHTEST = 0.2
-# The most clusters that are looked for by their persistence.
+# The most clusters that are looked for by their persistence; and the most features: what it is
+# compared with has their covariance.
 MOST_ROUND = 100
+MOST_FEATURES = 2000
 # How many numbers of clusters are told of at most.
 MOST_PLAUSIBLE = 10
 
@@ -361,12 +363,13 @@ class JoinedClusters(LevelChooser):
         self._reading, self.plausible = None, reading.plausible
         if self.wanted is not None:
             return GivenK(self.wanted)(annealer) if reading.level is None else reading.level
+        judged = annealer.d <= MOST_FEATURES
         if reading.level is not None and reading.plausible is not None:
-            if reading.plausible.margin >= SURE:
+            if reading.plausible.margin >= SURE or not judged:
                 return reading.level
             more = self._more(annealer, reading)
             return more or self._as_round(annealer, reading) or reading.level
-        K = self._judge(annealer).n_clusters
+        K = self._judge(annealer).n_clusters if judged else 1
         if K > 1 and self._refuted(annealer, reading.path, K):
             K = 1
         if K > 1 and self.persistence is not None:

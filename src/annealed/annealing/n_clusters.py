@@ -103,12 +103,13 @@ def judge_persistence(
     expected, required = np.full(len(plateau), np.nan), np.full(len(plateau), -np.inf)
 
     known: dict[tuple[str, int], Array] = {}
+    principal = np.linalg.eigh(covariance)
 
     def run(which: tuple[str, int]) -> Array:
         # Each has randomness of its own: it does not matter which comes first.
         kind, k = which
         rng = np.random.default_rng([seed, KINDS.index(kind), k])
-        return plateaus(anneal(_surrogate(kind, covariance, samples, rng), brief, rng))
+        return plateaus(anneal(_surrogate(kind, *principal, samples, rng), brief, rng))
 
     def first_of(kind: str, m: int) -> list[Array]:
         """The first m of a kind; threads that would have nothing to do begin with the next kind."""
@@ -177,9 +178,10 @@ def _longest_near(plateau: Array, K: int) -> float:
     return float(plateau[low - 1 : high].max(initial=0.0))
 
 
-def _surrogate(kind: str, covariance: Array, samples: int, rng: np.random.Generator) -> Array:
-    """One data set with that covariance and no other structure."""
-    variance, axes = np.linalg.eigh(covariance)
+def _surrogate(
+    kind: str, variance: Array, axes: Array, samples: int, rng: np.random.Generator
+) -> Array:
+    """One data set with such variances along its principal axes, and no other structure."""
     shape = (samples, len(variance))
     if kind == "gaussian":
         Z = rng.normal(size=shape)
