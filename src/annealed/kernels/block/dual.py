@@ -64,11 +64,18 @@ class Dual:
             return slope * counts, self.divergence.terms(one, mu) @ counts
         return slope, self.divergence.pairwise(one, mu)[0]
 
-    def rows(self, place: Place, x: Any, c: Array, unit: float) -> Any:
-        """z = x - c in the coordinates of the kernel, in units of length."""
+    def rows(self, place: Place, x: Any, c: Array, unit: float, *, here: bool = False) -> Any:
+        """z = x - c in the coordinates of the kernel, in units of length.
+
+        In the array of x, if it may be ``here`` and x is not needed any more.
+        """
         if isinstance(x, SparseRows):  # in double precision, which has no units
             return CentredRows(x, c)
-        z = x - place.put(c)
+        if here and self.quadratic:
+            x -= place.put(c)
+            z = x
+        else:
+            z = x - place.put(c)
         if self.matrix is not None:
             z = z @ place.put(self.matrix)
         if unit != 1:

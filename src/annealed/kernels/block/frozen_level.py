@@ -75,9 +75,12 @@ class FrozenLevel:
     by_roles: bool
 
     def sums(self, chunk: Chunk, place: Place, xp: Any = None) -> Sums:
-        """What a chunk says; ``xp`` are functions to call instead of those of its library."""
+        """What a chunk says.
+
+        ``xp`` are functions to call instead of those of its library, where its rows may be changed.
+        """
         chunk, turning, measuring = self._ordered(chunk, place)
-        z = self.dual.rows(place, chunk.x, self.c, self.unit)
+        z = self.dual.rows(place, chunk.x, self.c, self.unit, here=xp is not None)
         own = None
         if self.observes:
             own = self.dual.own(place, chunk.x, z, self.c, self.unit, self.T)
@@ -136,6 +139,14 @@ class ReusedArrays:
             self._made[k] = np.empty(size, dtype)
         return self._made[k][:size].reshape(shape)
 
+    def rows(self, X: NDArray[Any], rows: Integers, dtype: Any) -> NDArray[Any]:
+        """Those rows of an array."""
+        found = self._array((len(rows), X.shape[1]), dtype)
+        if X.dtype == dtype:
+            return np.take(X, rows, axis=0, out=found, mode="clip")  # others would be buffered
+        found[...] = X[rows]
+        return found
+
     def matmul(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(np.matmul(a, b, out=self._array((a.shape[0], b.shape[1]), a.dtype)))
 
@@ -184,12 +195,12 @@ def piece_sums(
     level = replace(level, frozen=frozen, c=np.require(level.c, requirements="A"))
     for begin in range(0, len(rows), CHUNK):
         here = slice(begin, begin + CHUNK)
+        xp.begin_chunk()
         chunk = Chunk(
-            place.put(X[rows[here]]),
+            xp.rows(X, rows[here], slope.dtype),
             None if w is None else w[here],
             None if roles is None else roles[here],
         )
-        xp.begin_chunk()
         said = Sums(*(None if each is None else np.asarray(each, dtype=float)
                       for each in level.sums(chunk, place, xp)))  # fmt: skip
         total = said if total is None else total + said
