@@ -139,8 +139,7 @@ def test_a_stream_of_sparse_rows_in_blocks_is_cut_anywhere(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["squared_euclidean", "i_divergence"])
 def test_blocks_never_make_sparse_rows_dense(name):
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((20_000, 5000), density=0.002, rng=rng, format="csr")
+    X = sparse.random(20_000, 5000, density=0.002, format="csr", random_state=0)
     X.data[:] = 1.0
     model = ODAClustering(3, divergence=name, shape="round", engine="block", random_state=0)
     tracemalloc.start()
