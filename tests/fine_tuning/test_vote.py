@@ -122,7 +122,7 @@ def test_a_model_at_a_level_does_not_vote():
 
 
 def test_shares_over_resamples_are_the_mean_of_theirs():
-    """Two rows of three each prefer another candidate: who answers hangs on which are met."""
+    """Every row prefers one of two candidates: who has how much hangs on which rows are met."""
     rng = np.random.default_rng(0)
     own = np.where(rng.random((90, 2)) < 0.5, 0.9, 0.3)
     own[:, 1] = 1.2 - own[:, 0]
