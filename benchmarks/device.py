@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -50,18 +50,24 @@ def load_sums() -> ModuleType:
     return module
 
 
-# What `sums` asks of a namespace, under the standard's names.
-TORCH = SimpleNamespace(
-    float32=torch.float32,
-    exp=torch.exp,
-    log=torch.log,
-    where=torch.where,
-    clip=torch.clamp,
-    max=lambda x, axis, keepdims: torch.amax(x, dim=axis, keepdim=keepdims),
-    sum=lambda x, axis=None, keepdims=False: (
-        torch.sum(x) if axis is None else torch.sum(x, dim=axis, keepdim=keepdims)
-    ),
-)
+class StandardTorch:
+    """PyTorch under the names of the array API, as far as `sums` asks for them."""
+
+    clip = staticmethod(torch.clamp)
+
+    @staticmethod
+    def max(x: Any, axis: int, keepdims: bool) -> Any:
+        return torch.amax(x, dim=axis, keepdim=keepdims)
+
+    @staticmethod
+    def sum(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+        return torch.sum(x) if axis is None else torch.sum(x, dim=axis, keepdim=keepdims)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)  # the others have the same name and arguments
+
+
+TORCH = StandardTorch()
 
 
 def plain_pass(X: Any, slope: Any, bias: Any, chunk: int) -> tuple[Any, Any]:
