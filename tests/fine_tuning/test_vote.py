@@ -18,9 +18,11 @@ from thoroughness import examples, tries
 import annealed
 from annealed import ODAClassifier
 from annealed.fine_tuning import held_out
+from annealed.fine_tuning.scoring import Scorer, doubt_of
 from annealed.fine_tuning.vote import MOST_VOTERS, SMALLEST_SHARE, fit_shares
 
 pytestmark = pytest.mark.quality
+ALIKE = np.full(22, 10)  # candidates with as many codevectors each
 SHORT = {"gamma": 0.6, "K_max": 30, "random_state": 0}
 
 
@@ -48,7 +50,7 @@ def likelihood(own, weights, shares):
 def test_shares_are_close_to_the_most_likely_ones(seed):
     rng = np.random.default_rng(seed)
     own, weights = rng.uniform(0.05, 1, size=(800, 3)), rng.uniform(0, 2, size=800)
-    voters, shares = fit_shares(own, weights[None, :])
+    voters, shares = fit_shares(own, weights[None, :], ALIKE[:3])
     assert (np.diff(shares) <= 0).all() and (shares >= SMALLEST_SHARE).all()
     assert shares.sum() == pytest.approx(1)
     found = likelihood(own[:, voters], weights, shares)
@@ -62,14 +64,34 @@ def test_who_is_always_surer_has_the_most_and_who_never_is_has_none():
     rng = np.random.default_rng(0)
     good = rng.uniform(0.8, 0.9, 400)
     own = np.column_stack([0.1 * good, good, *(0.2 * good for _ in range(20))])
-    voters, shares = fit_shares(own, np.ones((1, 400)))
+    voters, shares = fit_shares(own, np.ones((1, 400)), ALIKE)
     assert voters[0] == 1 and shares[0] > 0.85 and len(voters) <= MOST_VOTERS
 
 
 def test_of_candidates_that_say_the_same_one_answers():
     own = np.tile(np.linspace(0.2, 0.9, 50)[:, None], (1, 5))
-    voters, shares = fit_shares(own, np.ones((1, 50)))
+    voters, shares = fit_shares(own, np.ones((1, 50)), ALIKE[:5])
     assert len(voters) == 1 and shares.tolist() == [1.0]
+
+
+def test_who_has_more_codevectors_must_say_more():
+    own = np.full((100, 2), 0.8)
+    sizes = np.array([5, 50])
+    for nats, first in ((1.0, 0), (4.0, 1)):  # ten times as many: log 10 = 2.3
+        own[:, 1] = 0.8 * np.exp(nats / 100)
+        voters, shares = fit_shares(own, np.ones((1, 100)), sizes)
+        assert voters.tolist() == [first] and shares.tolist() == [1.0]
+
+
+def test_one_row_does_not_decide_by_itself():
+    """Surer on every row but one, of which it was sure and wrong."""
+    y = np.zeros(150, dtype=np.int32)
+    careful, sure = (np.column_stack([p, 1 - p]) for p in (np.full(150, 0.8), np.full(150, 0.99)))
+    sure[0] = 1e-9, 1 - 1e-9
+    judge = Scorer(y, np.ones(150), None, doubt_of(150))
+    assert judge(sure)[2] < judge(careful)[2] / 3
+    unlikely = 150 * (judge(sure)[2] + np.log(0.99) * 149 / 150)
+    assert unlikely < np.log(2 * 152) + 1  # by what 150 rows can tell, not log(1e9)
 
 
 # -- what a user sees ------------------------------------------------------------------------------
@@ -129,9 +151,9 @@ def test_shares_over_resamples_are_the_mean_of_theirs():
     weights = rng.exponential(size=(40, 90))
     each = np.zeros((40, 2))
     for mine, resample in zip(each, weights, strict=True):
-        voters, shares = fit_shares(own, resample[None, :])
+        voters, shares = fit_shares(own, resample[None, :], ALIKE[:2])
         mine[voters] = shares
-    voters, shares = fit_shares(own, weights)
+    voters, shares = fit_shares(own, weights, ALIKE[:2])
     np.testing.assert_allclose(shares, each.mean(axis=0)[voters], atol=0.02)
 
 

@@ -27,7 +27,14 @@ from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array
 from annealed.fine_tuning.methods import BATCH, Tuning
 from annealed.fine_tuning.model import Calibration, Fits, Integers, as_annealed
-from annealed.fine_tuning.scoring import Candidate, Score, Scorer, own_class, per_row
+from annealed.fine_tuning.scoring import (
+    Candidate,
+    Score,
+    Scorer,
+    doubt_of,
+    own_class,
+    per_row,
+)
 from annealed.fine_tuning.tunable import PARTS, LabelledRows, TunablePath
 from annealed.fine_tuning.vote import MOST_VOTERS, Voter, fit_shares, mean_answer
 from annealed.path import AnnealingPath, Level
@@ -354,7 +361,7 @@ def select(
         return None
     folds, tested = [fold for fold, _ in found], [test for _, test in found]
     rows = np.concatenate(tested)
-    scorer = Scorer(labelled.classes[rows], emphasis[rows], score)
+    scorer = Scorer(labelled.classes[rows], emphasis[rows], score, doubt_of(len(rows)))
     K_tried = sizes(path)[-1:] if last else sizes(path)
     runs = [CandidateRun(K, each, folds) for K in K_tried for each in fits]
     run_candidates(runs, scorer, fine_tuned=method is not None, rows=len(labelled.X))
@@ -451,8 +458,12 @@ def choose(
         best = [Chosen(run, *run.best(-np.inf, s)) for run, s in zip(runs, scores, strict=True)]
     once = {(each.run.K, each.test.steps and each.run.fits): each for each in best}
     different = list(once.values())
-    own = [own_class(each.test.answers[rows], judge.classes) for each in different]
-    voters, shares = fit_shares(np.column_stack(own), judge.emphasis * resamples[:, rows])
+    own = [own_class(each.test.answers[rows], judge.classes, judge.doubt) for each in different]
+    voters, shares = fit_shares(
+        np.column_stack(own),
+        judge.emphasis * resamples[:, rows],
+        np.array([each.run.K for each in different]),
+    )
     chosen = [different[k] for k in voters.tolist()]
     if judge.score is not None:
         together = mean_answer([each.test.answers[rows] for each in chosen], shares)
@@ -497,7 +508,7 @@ def estimate(
         replies = [each.test.answers for each in chosen]
         calibration = judge.calibration(mean_answer([reply[others] for reply in replies], shares))
         answers[here] = mean_answer([reply[here] for reply in replies], shares, calibration)
-    return scorer(answers)
+    return Scorer(scorer.classes, scorer.emphasis, scorer.score)(answers)
 
 
 def _mean_gain(model: Repeat) -> float:

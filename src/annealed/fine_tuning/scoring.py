@@ -38,6 +38,7 @@ class Candidate:
     score : float
         What the choice was made by.
     accuracy, log_loss : float
+        Before the answers are calibrated; see `Scorer` for the loss.
     """
 
     n_codevectors: Positive
@@ -49,21 +50,32 @@ class Candidate:
     log_loss: float
 
 
-def right_and_loss(answers: Array, classes: Classes) -> tuple[NDArray[np.bool_], Array]:
+def right_and_loss(
+    answers: Array, classes: Classes, doubt: float = 0.0
+) -> tuple[NDArray[np.bool_], Array]:
     """Whether each row's likeliest class is its own, and its log loss."""
-    return answers.argmax(axis=1) == classes, -np.log(own_class(answers, classes))
+    return answers.argmax(axis=1) == classes, -np.log(own_class(answers, classes, doubt))
 
 
-def own_class(answers: NDArray[Any], classes: Classes) -> Array:
-    """Probability each row's own class is given, never quite 0 nor, by rounding, above 1."""
+def own_class(answers: NDArray[Any], classes: Classes, doubt: float = 0.0) -> Array:
+    """Probability each row's own class is given, never quite 0 nor, by rounding, above 1.
+
+    A share of ``doubt`` of every answer is the same for all classes.
+    """
     own = answers[np.arange(len(answers)), classes].astype(float)
+    own = (1 - doubt) * own + doubt / answers.shape[1]
     return np.asarray(np.clip(own, 1e-9, 1.0))
 
 
-def per_row(answers: Array, classes: Classes) -> Array:
+def per_row(answers: Array, classes: Classes, doubt: float = 0.0) -> Array:
     """What each row adds to the default score."""
-    right, loss = right_and_loss(answers, classes)
+    right, loss = right_and_loss(answers, classes, doubt)
     return right - 0.5 * loss
+
+
+def doubt_of(n: int) -> float:
+    """The share of rows that are unlike any seen, as far as n rows can tell (Laplace's rule)."""
+    return 1 / (n + 2)
 
 
 class Scorer:
@@ -71,15 +83,19 @@ class Scorer:
 
     Without a scorer of the user's the score is accuracy less half the log loss: accuracy is what
     most users want, but counts few rows as different between two models; the log loss hears of
-    all of them.
+    all of them. With a ``doubt`` it is that of answers of which such a share is the same for every
+    class: else one row that a candidate was sure of, and wrong about, decides by itself.
     """
 
-    def __init__(self, classes: Classes, emphasis: Array, score: Score | None) -> None:
+    def __init__(
+        self, classes: Classes, emphasis: Array, score: Score | None, doubt: float = 0.0
+    ) -> None:
         self.classes, self.emphasis, self.score = classes, emphasis / emphasis.mean(), score
+        self.doubt = doubt
 
     def __call__(self, answers: Array) -> tuple[float, float, float]:
         """Score, accuracy, log loss."""
-        right, losses = right_and_loss(answers, self.classes)
+        right, losses = right_and_loss(answers, self.classes, self.doubt)
         accuracy = float((right * self.emphasis).mean())
         loss = float((losses * self.emphasis).mean())
         if self.score is None:
@@ -93,12 +109,12 @@ class Scorer:
 
     def on(self, rows: slice | NDArray[np.bool_]) -> Scorer:
         """The same on some of the rows."""
-        return Scorer(self.classes[rows], self.emphasis[rows], self.score)
+        return Scorer(self.classes[rows], self.emphasis[rows], self.score, self.doubt)
 
     def on_parts(self, tests: list[NDArray[Any]], parts: list[NDArray[np.bool_]]) -> Array:
         """Scores by parts of the rows: one row of the array for each part, one column a test."""
         if self.score is None:
-            gains = np.array([per_row(answers, self.classes) for answers in tests])
+            gains = np.array([per_row(answers, self.classes, self.doubt) for answers in tests])
             weights = np.array(parts) * self.emphasis
             return np.asarray(weights @ gains.T / weights.sum(axis=1, keepdims=True))
         judges = [(self.on(rows), rows) for rows in parts]
@@ -111,7 +127,7 @@ class Scorer:
         that were all right do not make a model infallible.
         """
         n, columns = answers.shape
-        doubt = 1 / (n + 2)
+        doubt = doubt_of(n)
         target = np.full((n, columns), doubt / columns)
         target[np.arange(n), self.classes] += 1 - doubt
         target *= self.emphasis[:, None]
@@ -135,7 +151,7 @@ class Scorer:
         By expectation and maximisation of a mixture, where `SURPRISES` were seen beforehand.
         """
         n = len(own)
-        doubt = 1 / (n + 2)
+        doubt = doubt_of(n)
         for _ in range(DOUBT_STEPS):
             unknown = doubt / columns
             surprise = unknown / ((1 - doubt) * own + unknown)  # a row's chance to be one

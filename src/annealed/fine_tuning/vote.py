@@ -166,7 +166,7 @@ def check_voters(owner: str, vote: Vote, d: int | None, n_classes: int) -> None:
         check_level(owner, voter.level, d, n_classes)
 
 
-def fit_shares(own: Array, emphasis: Array) -> tuple[Integers, Array]:
+def fit_shares(own: Array, emphasis: Array, sizes: Integers) -> tuple[Integers, Array]:
     """Who votes, by falling share, and the shares that make rows most likely.
 
     Parameters
@@ -175,25 +175,30 @@ def fit_shares(own: Array, emphasis: Array) -> tuple[Integers, Array]:
         Probability every candidate gives to the class each row has.
     emphasis : array of shape (n_resamples, n_rows)
         How much each row counts; shares are means over the resamples.
+    sizes : array of shape (n_candidates,)
+        Codevectors of every candidate. One with twice as many is taken for half as likely before
+        any row is seen: it can say more, so it looks good by chance more often.
     """
-    shares = np.zeros(own.shape[1])
+    shares, prior = np.zeros(own.shape[1]), -np.log(sizes)
     for weights in emphasis:
-        voters, of_voters = _most_likely(own, weights * (len(own) / weights.sum()))
+        voters, of_voters = _most_likely(own, weights * (len(own) / weights.sum()), prior)
         shares[voters] += of_voters / len(emphasis)
     order = np.argsort(-shares, kind="stable")[:MOST_VOTERS]
     order = order[shares[order] >= SMALLEST_SHARE]
     return order, shares[order] / shares[order].sum()
 
 
-def _most_likely(own: Array, emphasis: Array) -> tuple[list[int], Array]:
-    """Voters, taken in one by one, and their shares."""
+def _most_likely(own: Array, emphasis: Array, prior: Array) -> tuple[list[int], Array]:
+    """Voters, taken in one by one, and their shares; ``prior`` are log probabilities."""
+    prior = prior - prior.max()
     likelihood = emphasis @ np.log(own)
-    voters, shares = [int(likelihood.argmax())], np.ones(1)
-    best = float(likelihood.max())
+    voters, shares = [int((likelihood + prior).argmax())], np.ones(1)
+    best = float(likelihood[voters[0]])
     while len(voters) < MOST_VOTERS:
         mean = own[:, voters] @ shares
         # Who would add most, tried with a few shares.
         gains = np.array([emphasis @ np.log((1 - a) * mean[:, None] + a * own) for a in TRIED])
+        gains += prior
         tried, newcomer = (int(k) for k in np.unravel_index(gains.argmax(), gains.shape))
         if newcomer in voters or gains[tried, newcomer] < best + LEAST_GAIN:
             break
