@@ -139,10 +139,13 @@ FIXED = "Bananas", "Phishing", "ImageSegments", "Electricity"  # the same for ev
 
 def peers() -> dict[str, Callable[[], Any]]:
     """River's, as it makes them."""
-    from river import forest, naive_bayes, neighbors, preprocessing, tree
+    from river import ensemble, forest, naive_bayes, neighbors, preprocessing, tree
 
     return {
         "forest": lambda: forest.ARFClassifier(n_models=10, seed=1),
+        "bagging": lambda: ensemble.LeveragingBaggingClassifier(
+            tree.HoeffdingTreeClassifier(), n_models=10, seed=1
+        ),
         "adaptive tree": lambda: tree.HoeffdingAdaptiveTreeClassifier(seed=1),
         "Hoeffding tree": tree.HoeffdingTreeClassifier,
         "KNN": lambda: preprocessing.StandardScaler() | neighbors.KNNClassifier(),

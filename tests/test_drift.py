@@ -11,6 +11,7 @@ from predicates import same_model, same_tuner
 from thoroughness import examples
 
 from annealed import DriftDetector, ODAClassifier, ODAClustering
+from annealed.drift import BLOCK, _deviance
 
 pytestmark = pytest.mark.quality
 
@@ -65,6 +66,20 @@ def test_losses_of_any_scale_give_the_same_alarms():
     # The half error that steadies counts of 0 and 1 is the only thing with a scale.
     first = [[pair[k] for pair in heard].index(True) for k in (0, 1)]
     assert abs(first[0] - first[1]) <= 50
+
+
+@examples(200)
+@given(st.integers(1, 64), st.integers(1, 200), st.data())
+def test_no_deviance_exceeds_twice_pearsons_statistic(newest, rest, data):
+    """By which the detector rules cuts out that it then need not measure."""
+    k, m = newest * BLOCK, rest * BLOCK
+    newer, older = data.draw(st.integers(0, k)), data.draw(st.integers(0, m))
+    mean = (newer + older) / (k + m)
+    if 0 < mean < 1:
+        square = (newer - k * mean) ** 2 * (1 / k + 1 / m)
+        for whole, variance in ((True, mean * (1 - mean)), (False, mean)):
+            found = _deviance(float(newer), k, float(older), m, mean, whole)
+            assert found <= 2 * square / variance + 1e-9
 
 
 # -- reheating -------------------------------------------------------------------------------------

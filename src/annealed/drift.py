@@ -146,12 +146,18 @@ class DriftDetector:
         whole = bool((self.blocks[:, 0] == self.blocks[:, 1]).all())
         # How much more values vary than draws of 0 and 1, if they are that, or than counts.
         dispersion = max(1.0 if whole else of_values / mean, 1e-300)
+        # No deviance exceeds twice Pearson's statistic (KL divergence <= chi squared), which takes
+        # no logarithm: most cuts need none.
+        variance = mean * (1 - mean) if whole else mean
+        least = self.threshold**2 * dispersion * variance / 2
         beyond, cut, rise = 0.0, 0, False
         newest = 1
         while newest <= n - OLDER:
             older, k, m = float(sums[n - newest - 1, 0]), newest * BLOCK, (n - newest) * BLOCK
             newer = total - older
-            square = _deviance(newer, k, older, m, mean, whole) / dispersion
+            square = 0.0
+            if (newer - k * mean) ** 2 * (1 / k + 1 / m) > least:
+                square = _deviance(newer, k, older, m, mean, whole) / dispersion
             # Sums in fact vary at least as much as independent ones: most cuts are none.
             if square > self.threshold**2:
                 here = self._surprise(square, newest, of_values) - self.threshold**2

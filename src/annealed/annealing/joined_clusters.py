@@ -428,6 +428,20 @@ class JoinedClusters(LevelChooser):
         less = ALIKE if self.wanted is None else SURE
         return few if self._support(annealer, path, own) >= support - less else None
 
+    def still_plausible(self, annealer: Annealer, K: int) -> bool:
+        """Whether K may be right, the number by fewer samples of the same stream.
+
+        A larger number than is seen now is given up only for a density that contradicts it, a
+        smaller one for borders that are more than chance.
+        """
+        path, plausible = as_far_as_placed(annealer.path(), self.rows), self.plausible
+        if plausible is None or K > len(path.splits) + 1:
+            return False
+        if K > plausible.best:
+            return self._borne_out(annealer, path, path.codebook(K))
+        by_plateau = self.persistence is not None and self.persistence.n_clusters == plausible.best
+        return not by_plateau and plausible.supports(K, -ALIKE)
+
     def _support(self, annealer: Annealer, path: AnnealingPath, clusters: Indices) -> float:
         mean, samples = annealer.classes[0].mean, learnt_from(path, self.rows)
         return support_between(path[-1], annealer.divergence, mean, samples, clusters)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
 from annealed.annealing.joined_clusters import (
-    ALIKE,
     JoinedClusters,
     PlausibleNumbers,
     Reading,
@@ -365,7 +364,7 @@ def _read_at(annealer: Annealer, n_clusters: int) -> Level:
 
 
 def _still_plausible(annealer: Annealer, n_clusters: int) -> bool:
-    """Whether a number of clusters may be right that is not the one chosen: as far as that is sure.
+    """Whether a number of clusters of before may be right that is not the one chosen now.
 
     One cluster is no answer to insist on: there may have been too few samples to see more.
     """
@@ -376,12 +375,4 @@ def _still_plausible(annealer: Annealer, n_clusters: int) -> bool:
     if isinstance(choose, PersistentK):
         assert choose.persistence is not None
         return PlausibleNumbers.by_persistence(choose.persistence).supports(n_clusters, 0.0)
-    if isinstance(choose, JoinedClusters) and choose.plausible is not None:
-        persistence = choose.persistence
-        by_plateau = persistence is not None and persistence.n_clusters == choose.plausible.best
-        if by_plateau or choose.plausible.supports(n_clusters, -ALIKE):
-            return True
-        # Of more borders than are seen it is known that the clearest of them is not.
-        more = n_clusters > choose.plausible.n_clusters.max()
-        return more and choose.plausible.margin < ALIKE
-    return False
+    return isinstance(choose, JoinedClusters) and choose.still_plausible(annealer, n_clusters)

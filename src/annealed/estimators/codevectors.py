@@ -32,6 +32,10 @@ from annealed.kernels import (
 )
 from annealed.kernels.protocol import Rows
 
+# Kinds of labels that are always classes: scikit-learn need not be asked, which takes as long as a
+# few hundred samples of a stream.
+CLASSES = "biuU"
+
 
 def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
     """Let a method that learns change the estimator only when it has succeeded.
@@ -131,7 +135,8 @@ class CodevectorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self, X: ArrayLike, y: ArrayLike, divergence: BregmanDivergence, *, reset: bool
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         rows, labels = self._rows_and_labels(X, y, divergence, reset=reset)
-        check_classification_targets(labels)
+        if labels.dtype.kind not in CLASSES:
+            check_classification_targets(labels)
         return rows, labels
 
     def _rows_and_labels(
