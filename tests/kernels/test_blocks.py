@@ -177,7 +177,8 @@ def test_single_precision_loses_less_than_a_hundred_thousandth():
         kernel.learn([run], (X * scale).astype(dtype), None, None, None, 0, len(X))
         states.append(kernel.read(run))
     double, single, tiny = states
-    np.testing.assert_allclose(single["mu"], double["mu"], atol=1e-5)
+    # How much is lost depends on the order in which the machine's BLAS adds.
+    np.testing.assert_allclose(single["mu"], double["mu"], atol=1e-5 * np.abs(X).max())
     np.testing.assert_allclose(single["y2"], double["y2"], rtol=1e-3)
     assert single["distortion"] == pytest.approx(double["distortion"], rel=1e-5)
     np.testing.assert_allclose(tiny["mu"] * 2.0**60, single["mu"], rtol=1e-12)
