@@ -21,7 +21,7 @@ from annealed import ODAClassifier, ODAClustering, threads
 from annealed.annealing.n_clusters import KINDS
 from annealed.kernels import CompiledKernel, column_ranges
 from annealed.kernels.compiled import core
-from annealed.threads import go_on, in_threads, n_threads, with_one_blas_thread
+from annealed.threads import go_on, in_one_thread, in_threads, n_threads, with_one_blas_thread
 
 
 @contextlib.contextmanager
@@ -240,6 +240,19 @@ def test_classifiers_are_the_same_bits_in_any_number_of_threads():
     same_bits(found)
 
 
+@pytest.mark.parametrize("engine", ["online", "block"])
+def test_callbacks_are_called_by_the_thread_that_fits_and_change_nothing(engine):
+    X, y = load_digits(return_X_y=True)
+    X, y, heard, found = X[:300], y[:300], [], []
+    with allowed(3):
+        for callbacks in ([], [lambda _: heard.append(threading.get_ident())]):
+            model = ODAClassifier(engine=engine, random_state=0, callbacks=callbacks).fit(X, y)
+            found.append(_state(model, X))
+    assert set(heard) == {threading.get_ident()}
+    assert len(heard) >= len(model.path_)
+    same_bits(found)
+
+
 def _blas():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
@@ -288,7 +301,23 @@ def test_pieces_are_done_in_several_threads_and_use_one_each():
     assert len({thread for _, thread in found}) == 3
 
 
-def test_a_piece_that_fails_ends_the_others():
+def test_pieces_that_are_fewer_share_the_threads_out_to_pieces_of_their_own():
+    meeting = threading.Barrier(4, timeout=60)
+
+    def piece(_):
+        def part(_):
+            meeting.wait()
+            return n_threads()
+
+        return n_threads(), in_threads(part, range(2)), n_threads()
+
+    with allowed(5):
+        assert in_threads(piece, range(2)) == [(2, [1, 1], 2)] * 2
+        assert n_threads() == 5
+
+
+@pytest.mark.parametrize("function", [go_on, lambda: in_threads(lambda _: go_on(), range(2))])
+def test_a_piece_that_fails_ends_the_others(function):
     begun = threading.Event()
 
     def piece(k):
@@ -297,12 +326,32 @@ def test_a_piece_that_fails_ends_the_others():
             raise ValueError("the first one")
         begun.set()
         while True:  # goes on for ever, unless somebody tells it
-            go_on()
+            function()
+
+    with allowed(4), pytest.raises(ValueError, match="the first one"):
+        in_threads(piece, range(2))
+    assert n_threads() >= 1
+    go_on()  # nothing is left behind
+
+
+def test_work_that_nobody_waits_for_has_no_result():
+    begun, wrong = threading.Event(), []
+
+    def piece(k):
+        if k == 0:
+            begun.wait(60)
+            raise ValueError("the first one")
+
+        def alone():
+            begun.set()
+            while True:
+                go_on()
+
+        wrong.append(in_one_thread(alone))
 
     with pytest.raises(ValueError, match="the first one"):
         in_threads(piece, range(2), threads=2)
-    assert n_threads() >= 1
-    go_on()  # nothing is left behind
+    assert not wrong
 
 
 def test_what_numpy_is_told_holds_in_pieces():

@@ -2,8 +2,9 @@
 
 There are as many as scikit-learn's own compiled estimators would use at the moment: the cores,
 unless ``OMP_NUM_THREADS``, `threadpoolctl.threadpool_limits` or joblib, which sets the former for
-its worker processes, say fewer. No result depends on their number: pieces share nothing that
-changes, and what they give is put together in their order.
+its worker processes, say fewer. If there are fewer pieces, each may share out its own work to its
+part of them. No result depends on their number: pieces share nothing that changes, and what they
+give is put together in their order.
 
 Threads live as long as a call. None is left for a forked process to miss.
 
@@ -72,8 +73,8 @@ def _allowed() -> int:
 
 
 def n_threads() -> int:
-    """How many threads work may be shared out to; one within a piece of such work."""
-    return 1 if _here.pieces is not None else max(_allowed(), 1)
+    """How many threads work may be shared out to; within a piece of such work, its part of them."""
+    return max(_allowed(), 1) if _here.pieces is None else _here.pieces.threads_each
 
 
 def threads_for(multiplications: float) -> int:
@@ -91,18 +92,29 @@ def go_on() -> None:
 
 
 class _Pieces:
-    """Pieces that are left, and what became of the others."""
+    """Pieces that are left, and what became of the others.
 
-    def __init__(self, function: Callable[[Any], Any], pieces: list[Any]) -> None:
-        self.function = function
+    Each may share out its own work to ``threads_each``.
+    """
+
+    def __init__(
+        self, function: Callable[[Any], Any], pieces: list[Any], threads_each: int = 1
+    ) -> None:
+        self.function, self.threads_each = function, threads_each
         self.results: list[Any] = [None] * len(pieces)
         self.left = deque(enumerate(pieces))
         self.failures: dict[int, BaseException] = {}
-        self.abandoned = False
+        self.part_of = _here.pieces
+        self.given_up = False
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether nobody waits for them any more."""
+        return self.given_up or (self.part_of is not None and self.part_of.abandoned)
 
     def work(self) -> None:
         """Do pieces until there are none left."""
-        _here.pieces = self
+        before, _here.pieces = _here.pieces, self
         try:
             while not self.abandoned:
                 try:
@@ -114,9 +126,9 @@ class _Pieces:
                 except Abandoned:
                     return
                 except BaseException as failure:
-                    self.failures[k], self.abandoned = failure, True
+                    self.failures[k], self.given_up = failure, True
         finally:
-            _here.pieces = None
+            _here.pieces = before
 
 
 def in_threads(
@@ -135,10 +147,11 @@ def in_threads(
         How many there may be; `n_threads` if left out.
     """
     pieces = list(pieces)
-    threads = min(n_threads() if threads is None else threads, len(pieces))
+    most = n_threads() if threads is None else threads
+    threads = min(most, len(pieces))
     if threads <= 1:
         return [function(piece) for piece in pieces]
-    shared = _Pieces(function, pieces)
+    shared = _Pieces(function, pieces, most // threads)
     told = np.geterr()
 
     def work_as_told() -> None:
@@ -157,11 +170,13 @@ def in_threads(
     try:
         shared.work()
     finally:
-        shared.abandoned = shared.abandoned or bool(shared.left)
+        shared.given_up = shared.given_up or bool(shared.left)
         for other in others:
             other.join()
     if shared.failures:
         raise shared.failures[min(shared.failures)]
+    if shared.abandoned:  # with all that these are a part of
+        raise Abandoned
     return shared.results
 
 
@@ -171,6 +186,8 @@ def in_one_thread(function: Callable[Parameters, Result], *args: Any) -> Result:
     alone.work()
     if alone.failures:
         raise alone.failures[0]
+    if alone.abandoned:
+        raise Abandoned
     result: Result = alone.results[0]
     return result
 
