@@ -11,6 +11,9 @@
 // feature, and the model read is the average of the iterates, the late ones counting more (Shamir and
 // Zhang 2013): neither needs tuning to the data. Everything is counted in samples, so how calls cut
 // them cannot be seen.
+//
+// Threads may help with a step of a large model: they share out codevectors, or samples, each of which
+// hears of no other until the step is over.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +22,7 @@
 
 #include "online.hpp"
 #include "stream.hpp"
+#include "team.hpp"
 
 namespace annealed {
 
@@ -48,6 +52,7 @@ public:
     Ascent by_mu, by_bias, by_sharpness, by_relevance;
     Doubles terms;                          // in tiles: sum of g_i d_ij/T_i over the batch
     std::int64_t updates = 0, waiting = 0;  // steps taken; samples of the current batch
+    ThreadTeam* team = nullptr;             // who may help, while rows are being learnt
 
     // Codevectors come sorted by class: those of class c are first_of[c] .. first_of[c + 1] - 1.
     SoftLVQ(const SoftSettings& settings_, int K_, int d_, const double* mu, const double* bias_,
@@ -79,7 +84,7 @@ public:
     // What follows from the parameters; called when they have changed.
     void refresh() {
         average_.known = told_known_ = false;
-        for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
+        share_out(tiles.count, [&](int t) { tiles.refresh(t); });
         const Vec unit = Vec::all(1 / settings.T);
         for (std::size_t k = 0; k < beta_.size(); k += W)
             (exp(Vec::load(&sharpness[k])) * unit).store(&beta_[k]);
@@ -131,10 +136,18 @@ public:
             row_[m] = read_row(readers_[m], sample[m].row);
             measured[m] = &divergence_[place(m)];
         }
-        tiles.divergences(row_.data(), n, weighted_ ? lambda_.data() : nullptr, measured);
-        for (int m = 0; m < n; ++m) blame(m, sample[m].y, sample[m].w, weigh(m, bias, beta_));
+        const double* lambda = weighted_ ? lambda_.data() : nullptr;
+        share_out(tiles.count, [&](int t) { tiles.divergences(t, row_.data(), n, lambda, measured); });
+        share_out(n, [&](int m) { blame(m, sample[m].y, sample[m].w, weigh(m, bias, beta_)); });
         accumulate(n);
         if ((waiting += n) == settings.batch) update();
+    }
+
+    // How many threads a call for so many samples is worth.
+    int threads_for_samples(std::int64_t n, int allowed) const {
+        const double work = 2.0 * static_cast<double>(tiles.mu.size());  // of a sample
+        const auto worth = static_cast<int>(std::min(work * settings.batch / worth_a_helper, 1e6));
+        return std::min({worth, threads_for(work * static_cast<double>(n), allowed), std::max(allowed, 1)});
     }
 
 private:
@@ -159,8 +172,22 @@ private:
     Doubles beta_, lambda_;  // 1/T_i and lambda_j
     bool weighted_ = false;
     Average average_{tiles, Doubles(padded()), Doubles(d), false, false};
+    // Multiplications of a step that are worth a thread of their own: some ten microseconds, beside
+    // three meetings of a few tenths of a microsecond each.
+    static constexpr double worth_a_helper = 1 << 15;
     // A codevector that is wrong or right about a sample by less does not hear of it.
     static constexpr double least_blame = 1e-6;
+
+    // Calls with 0..count-1, in as many parts as threads: the numbers of a part then stay in the cache
+    // of the one core, step for step.
+    template <class Function>
+    void share_out(int count, Function function) {
+        const int parts = team ? std::min(count, team->allowed()) : 1;
+        const auto part = [&](int p) {
+            for (int k = count * p / parts; k < count * (p + 1) / parts; ++k) function(k);
+        };
+        parts > 1 ? team->round(parts, part) : part(0);
+    }
 
     // Of sample m, where its part of the arrays begins.
     std::size_t place(int m) const { return static_cast<std::size_t>(m) * padded(); }
@@ -259,26 +286,26 @@ private:
     // Add what n samples say to the gradients. Every sum takes them in their order, whether they
     // come together or one by one.
     void accumulate(int n) {
-        for (int t = 0; t < tiles.count; ++t) {
-            const std::size_t k = static_cast<std::size_t>(t) * W;
-            const Row* heard[rows_at_once];
-            Vec push[rows_at_once];
-            int count = 0;
-            for (int m = 0; m < n; ++m) {
-                const Vec all = Vec::load(&g_[place(m) + k]), size = max(all, Vec::all(0.0) - all);
-                if (!any_above(size, least_blame)) continue;
-                const Vec g = zero_unless_above(all, size, Vec::all(least_blame));
-                const Vec pushed = g * Vec::load(&beta_[k]);
-                add(by_bias.gradient, k, g);
-                add(by_sharpness.gradient, k,
-                    Vec::all(0.0) - pushed * Vec::load(&divergence_[place(m) + k]));
-                heard[count] = &row_[m];
-                push[count++] = pushed;
-            }
-            if (count == 0) continue;
-            settings.relevances ? pull<true>(t, heard, push, count)
-                                : pull<false>(t, heard, push, count);
+        share_out(tiles.count, [&](int t) { accumulate(t, n); });
+    }
+    void accumulate(int t, int n) {
+        const std::size_t k = static_cast<std::size_t>(t) * W;
+        const Row* heard[rows_at_once];
+        Vec push[rows_at_once];
+        int count = 0;
+        for (int m = 0; m < n; ++m) {
+            const Vec all = Vec::load(&g_[place(m) + k]), size = max(all, Vec::all(0.0) - all);
+            if (!any_above(size, least_blame)) continue;
+            const Vec g = zero_unless_above(all, size, Vec::all(least_blame));
+            const Vec pushed = g * Vec::load(&beta_[k]);
+            add(by_bias.gradient, k, g);
+            add(by_sharpness.gradient, k,
+                Vec::all(0.0) - pushed * Vec::load(&divergence_[place(m) + k]));
+            heard[count] = &row_[m];
+            push[count++] = pushed;
         }
+        if (count == 0) return;
+        settings.relevances ? pull<true>(t, heard, push, count) : pull<false>(t, heard, push, count);
     }
     template <bool Relevances>
     void pull(int t, const Row* const* heard, const Vec* push, int count) {
@@ -339,16 +366,7 @@ private:
         const Momentum step{settings.rate, 1 / (1 - std::pow(first_decay, n)),
                             1 / (1 - std::pow(second_decay, n))};
         const double newest = std::max((late + 1) / (n + late), settings.recent);
-        for (int t = 0; t < tiles.count; ++t)
-            for (int j = 0; j < d; ++j) {
-                const std::size_t k = tiles.offset(t) + static_cast<std::size_t>(j) * W;
-                const Vec ratio = step(by_mu, k, Vec::all(mean * lambda_[j] * unit_[j]));
-                Vec mu = Divergence::moved(Vec::load(&tiles.mu[k]), ratio * Vec::all(unit_[j]));
-                mu = min(max(mu, Vec::all(low_[j])), Vec::all(high_[j]));
-                mu.store(&tiles.mu[k]);
-                const Vec before = Vec::load(&by_mu.mean[k]);
-                (before + Vec::all(newest) * (mu - before)).store(&by_mu.mean[k]);
-            }
+        share_out(tiles.count, [&](int t) { move(t, step, mean, newest); });
         if (!settings.temperatures) {  // one temperature for all: everyone hears the same
             double total = 0;
             for (int i = 0; i < K; ++i) total += by_sharpness.gradient[i];
@@ -376,19 +394,47 @@ private:
         average(by_sharpness.mean, sharpness, newest);
         average(by_relevance.mean, relevance, newest);
     }
+    // The codevectors of a tile, and their average.
+    void move(int t, const Momentum& step, double mean, double newest) {
+        for (int j = 0; j < d; ++j) {
+            const std::size_t k = tiles.offset(t) + static_cast<std::size_t>(j) * W;
+            const Vec ratio = step(by_mu, k, Vec::all(mean * lambda_[j] * unit_[j]));
+            Vec mu = Divergence::moved(Vec::load(&tiles.mu[k]), ratio * Vec::all(unit_[j]));
+            mu = min(max(mu, Vec::all(low_[j])), Vec::all(high_[j]));
+            mu.store(&tiles.mu[k]);
+            const Vec before = Vec::load(&by_mu.mean[k]);
+            (before + Vec::all(newest) * (mu - before)).store(&by_mu.mean[k]);
+        }
+    }
     static void average(Doubles& mean, const Doubles& value, double share) {
         for (std::size_t k = 0; k < mean.size(); ++k)
             if (value[k] != mean[k]) mean[k] += share * (value[k] - mean[k]);  // -inf: a prior of 0
     }
 };
 
+// A team that helps a model, until it goes out of scope.
+template <class Divergence>
+class HelpedSteps {
+public:
+    HelpedSteps(SoftLVQ<Divergence>& model, int threads) : model_(model), team_(threads) {
+        if (threads > 1) model.team = &team_;
+    }
+    HelpedSteps(const HelpedSteps&) = delete;
+    ~HelpedSteps() { model_.team = nullptr; }
+
+private:
+    SoftLVQ<Divergence>& model_;
+    ThreadTeam team_;
+};
+
 // Presents samples begin..end in order; row k of `posterior`, if any, is sample begin + k before it
 // was learnt. Samples of weight 0 are skipped.
 template <class Divergence>
 void learn_soft(SoftLVQ<Divergence>& model, const Samples& samples, std::int64_t begin,
-                std::int64_t end, double* posterior, bool averaged) {
+                std::int64_t end, double* posterior, bool averaged, int threads) {
     using Labelled = typename SoftLVQ<Divergence>::Labelled;
     const FlushDenormals flush;
+    const HelpedSteps<Divergence> helped(model, model.threads_for_samples(end - begin, threads));
     std::vector<Labelled> together;
     for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t row = samples.order ? samples.order[k] : k;

@@ -93,12 +93,15 @@ struct Tiles {
         return tile_divergence<Divergence, true>(row, d, &mu[k], first_function(k),
                                                  second_function(k), relevance);
     }
-    // Of several rows, at most largest_block, to all codevectors: the same bits as one by one; out[m]
-    // holds those of a row.
+    // Of several rows, at most largest_block, to all codevectors, or those of a tile: the same bits as
+    // one by one; out[m] holds those of a row.
     void divergences(const Row* row, int rows, const double* relevance, double* const* out) const {
-        for (int t = 0; t < count; ++t)
-            relevance ? several<true>(t, row, rows, relevance, out)
-                      : several<false>(t, row, rows, nullptr, out);
+        for (int t = 0; t < count; ++t) divergences(t, row, rows, relevance, out);
+    }
+    void divergences(int t, const Row* row, int rows, const double* relevance,
+                     double* const* out) const {
+        relevance ? several<true>(t, row, rows, relevance, out)
+                  : several<false>(t, row, rows, nullptr, out);
     }
     template <bool Weighted>
     void several(int t, const Row* row, int rows, const double* relevance,

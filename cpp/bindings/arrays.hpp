@@ -27,6 +27,19 @@ using Statistic = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu
 template <class Number>
 using Array = nb::ndarray<nb::numpy, Number>;
 
+// Lets other threads run Python meanwhile, if there are so many multiplications to do that it is worth
+// their while: waking one up, and then waiting for it, takes longer than a short call.
+class Unlocked {
+public:
+    explicit Unlocked(double multiplications) {
+        if (multiplications > 1 << 17) released_.emplace();
+    }
+    Unlocked(const Unlocked&) = delete;
+
+private:
+    std::optional<nb::gil_scoped_release> released_;
+};
+
 template <class Number>
 Array<Number> owned_array(const std::vector<std::size_t>& shape, Number* data) {
     nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<Number*>(p); });

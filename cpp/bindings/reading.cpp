@@ -39,7 +39,7 @@ void define_readers(nb::module_& m, const std::string& suffix) {
               double* out;
               auto array = empty_array<double>({X.shape(0), mu.shape(0)}, out);
               const Codebook book = book_of(mu, {}, 0, matrix, {}, relevance);
-              nb::gil_scoped_release unlocked;
+              const Unlocked unlocked(static_cast<double>(rows) * static_cast<double>(mu.size()));
               divergences<Divergence>(book, samples, rows, threads, out);
               return array;
           },

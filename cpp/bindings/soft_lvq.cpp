@@ -86,7 +86,7 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
         .def("learn",
              [](Model& self, Anything X, std::optional<Integers> order, Classes classes,
                 std::optional<Vector> weights, std::int64_t begin, std::int64_t end, bool answer,
-                bool averaged) {
+                bool averaged, int threads) {
                  const Samples samples =
                      rows_to_learn(X, self.d, order, classes, weights, begin, end);
                  double* posterior = nullptr;
@@ -94,11 +94,12 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
                                                    static_cast<std::size_t>(self.n_classes())},
                                                   posterior);
                  nb::gil_scoped_release unlocked;
-                 learn_soft(self, samples, begin, end, answer ? posterior : nullptr, averaged);
+                 learn_soft(self, samples, begin, end, answer ? posterior : nullptr, averaged,
+                            threads);
                  return answers;
              },
              "X"_a, "order"_a.none(), "classes"_a, "weights"_a.none(), "begin"_a, "end"_a,
-             "answer"_a = false, "averaged"_a = false)
+             "answer"_a = false, "averaged"_a = false, "threads"_a = 1)
         .def("read",
              [](const Model& self) {
                  const auto K = static_cast<std::size_t>(self.K);

@@ -26,6 +26,7 @@ from annealed.fine_tuning.model import Classes, Fits, Integers, TunedModel
 from annealed.fine_tuning.runner import Runner
 from annealed.kernels.protocol import Kernel, Run, SoftRun, WinnerRun
 from annealed.stored import Amount, Positive, State, Stored, StoredAs, one_width, require
+from annealed.threads import threads_for
 
 # Samples per step, and its length in units of each parameter's spread (see docs/notation.md).
 BATCH = 16
@@ -135,8 +136,9 @@ class SoftTuning(Tuning):
         end: int,
         answer: bool,
     ) -> Array:
+        threads = threads_for((end - begin) * self.work_per_row)
         # What is answered is what `model` would say: the average of the steps, not the newest.
-        return self.run.learn(X, order, classes, weights, begin, end, answer, answer)
+        return self.run.learn(X, order, classes, weights, begin, end, answer, answer, threads)
 
     def averaging(self, window: int) -> Self:
         """A twin whose model is the average of so many steps."""

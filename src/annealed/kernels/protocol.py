@@ -107,10 +107,12 @@ class SoftRun(Run, Protocol):
         end: int,
         answer: bool = False,
         averaged: bool = False,
+        threads: int = 1,
     ) -> Array:
         """Learn rows begin..end; if asked, p(c|x) of each before it was learnt.
 
-        The answers are those of the newest iterate, or of the average that `read` gives.
+        The answers are those of the newest iterate, or of the average that `read` gives. So many
+        threads may take part, as far as it is worth their while.
         """
         ...
 

@@ -52,6 +52,7 @@ class SoftLVQ:
         end: int,
         answer: bool = False,
         averaged: bool = False,
+        threads: int = 1,
     ) -> Array:
         answers = np.zeros((end - begin if answer else 0, len(self.first_of) - 1))
         for k, x, c, w in presented(X, order, classes, weights, begin, end):
