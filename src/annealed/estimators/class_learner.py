@@ -15,7 +15,7 @@ from annealed.divergences import Array
 from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
 from annealed.fine_tuning.class_weights import class_factors, seen_weights
-from annealed.fine_tuning.held_out import Selection, select
+from annealed.fine_tuning.held_out import Selection, anneal_and_select
 from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WinnerTuning
 from annealed.fine_tuning.model import NO_CALIBRATION, Calibration, Fits, as_annealed
 from annealed.fine_tuning.nearest import Nearest
@@ -165,13 +165,16 @@ class ClassLearner(Learner[ClassSettings]):
     ) -> None:
         """Learn rows over and over, down to the end of the ladder; choose and fine-tune levels."""
         rows = self.in_units(rows)
-        self.annealer.anneal(rows, index, weights, rng, settings.listen)
         selection = None
-        if settings.chooses and len(self.annealer.path()):
-            labelled = LabelledRows(rows, index, weights, self.log_prior(settings))
-            selection = self._selected(self.annealer, schedule, labelled, rng, settings)
+        if settings.chooses:
+            seen = np.bincount(index, weights, minlength=len(self.labels)).astype(float)
+            log_prior = settings.priors.log(self.labels, seen)
+            labelled = LabelledRows(rows, index, weights, log_prior)
+            selection = self._selected(self.annealer, labelled, rng, settings)
             if selection is not None and settings.grows:
                 selection = self._grown(selection, schedule, labelled, rng, settings)
+        else:
+            self.annealer.anneal(rows, index, weights, rng, settings.listen)
         if selection is None:
             self.level_scores = self._measured(rows, index, rng, settings)
             return
@@ -186,15 +189,14 @@ class ClassLearner(Learner[ClassSettings]):
     def _selected(
         self,
         annealer: Annealer,
-        schedule: Schedule,
         labelled: LabelledRows,
         rng: np.random.Generator,
         settings: ClassSettings,
     ) -> Selection | None:
-        return select(
-            annealer, schedule, labelled, rng, last=settings.last, vote=settings.vote,
+        return anneal_and_select(
+            annealer, labelled, rng, last=settings.last, vote=settings.vote,
             method=None if settings.method is None else TUNINGS[settings.method],
-            fits=self._fits(settings), score=settings.score,
+            fits=self._fits(settings), score=settings.score, listen=settings.listen,
         )  # fmt: skip
 
     def _grown(
@@ -227,8 +229,7 @@ class ClassLearner(Learner[ClassSettings]):
             annealer = Annealer(d, self.divergence, wider)
             for _ in self.labels:
                 annealer.add_class()
-            annealer.anneal(labelled.X, labelled.classes, labelled.weights, rng)
-            found = self._selected(annealer, wider, labelled, rng, settings)
+            found = self._selected(annealer, labelled, rng, replace(settings, listen=None))
             if found is None:
                 break
             # Two means of rows that are right or not differ by chance by this, or less.

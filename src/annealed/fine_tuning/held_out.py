@@ -1,6 +1,6 @@
 """Which level predicts best, and how far to fine-tune it: by data it has not learnt.
 
-Parts of the rows are held out in turn. On the rest the classes are annealed anew, and candidates
+Parts of the rows are held out in turn. Beside all rows the rest is annealed, and candidates
 (a number of codevectors, and what fine-tuning fits) are fine-tuned and tested on the part held out
 as they go. Most are given up early: who no longer gets better has been at its best, and of the
 others only those with the best prospects are followed further (successive halving, Jamieson and
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -23,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
-from annealed.annealing.schedule import Schedule
 from annealed.divergences import Array
 from annealed.fine_tuning.methods import BATCH, Tuning
-from annealed.fine_tuning.model import Calibration, Fits, Integers, as_annealed
+from annealed.fine_tuning.model import Calibration, Classes, Fits, Integers, as_annealed
 from annealed.fine_tuning.scoring import (
     Candidate,
     Score,
@@ -36,7 +36,13 @@ from annealed.fine_tuning.scoring import (
     per_row,
 )
 from annealed.fine_tuning.tunable import PARTS, LabelledRows, TunablePath
-from annealed.fine_tuning.vote import MOST_VOTERS, Voter, fit_shares, mean_answer
+from annealed.fine_tuning.vote import (
+    MOST_VOTERS,
+    SMALLEST_SHARE,
+    Voter,
+    fit_shares,
+    mean_answer,
+)
 from annealed.path import AnnealingPath, Level
 from annealed.threads import in_threads, with_one_blas_thread
 
@@ -221,15 +227,16 @@ def with_tested(
     order; a mean over several does less, and these are there already. Voters are dealt out to
     them by their shares.
     """
-    most = MOST_VOTERS - len(tested)
-    kept = final.shares[:most] / final.shares[:most].sum()
+    kept = final.shares[: MOST_VOTERS - len(tested)]
+    kept = kept[0.5 * kept >= SMALLEST_SHARE]
+    kept = kept / kept.sum()
     places = (np.arange(len(tested)) + 0.5) / len(tested)
     dealt = np.searchsorted(np.cumsum(final.shares)[:-1], places).tolist()
     shares = np.append(0.5 * kept, np.full(len(tested), 0.5 / len(tested)))
     order = np.argsort(-shares, kind="stable")
-    voters = [*chosen[:most], *(chosen[k] for k in dealt)]
+    voters = [*chosen[: len(kept)], *(chosen[k] for k in dealt)]
     others = [model.tunings[k] for model, k in zip(tested, dealt, strict=True)]
-    tunings = [*final.tunings[:most], *map(_of_another_tree, others)]
+    tunings = [*final.tunings[: len(kept)], *map(_of_another_tree, others)]
     joined = copy.copy(final)
     joined.tunings, joined.shares = [tunings[k] for k in order.tolist()], shares[order]
     return [voters[k] for k in order.tolist()], joined
@@ -301,9 +308,8 @@ def sizes(path: AnnealingPath, growth: float = GROWTH) -> list[int]:
 
 
 @with_one_blas_thread
-def select(
+def anneal_and_select(
     annealer: Annealer,
-    schedule: Schedule,
     labelled: LabelledRows,
     rng: np.random.Generator,
     *,
@@ -312,15 +318,16 @@ def select(
     method: type[Tuning] | None,
     fits: tuple[Fits, ...],
     score: Score | None,
+    listen: Callable[[Annealer], None] | None,
 ) -> Selection | None:
-    """Choose levels of the annealed path and fine-tune them; None if no row can be held out.
+    """Anneal, choose levels of the path and fine-tune them; None if there is nothing to choose.
+
+    Nor is there where no row can be held out.
 
     Parameters
     ----------
     annealer : Annealer
-        As it annealed all the rows.
-    schedule : Schedule
-        By which it did.
+        That anneals all the rows: with all classes, of which it has seen nothing yet.
     labelled : LabelledRows
     rng : Generator
     last : bool
@@ -333,33 +340,32 @@ def select(
         What fine-tuning may fit.
     score : callable or None
         Score of posteriors given the classes of their rows; None for the default.
+    listen : callable or None
+        Told of the levels of all the rows, by the thread that calls.
     """
-    path = annealer.path()
     emphasis = labelled.emphasis
-    splits = labelled.held_out(1 if last else labelled.parts, rng)
+    aside = rng.spawn(1)[0]  # the path is the one there is without a choice, to the bit
+    splits = labelled.held_out(1 if last else labelled.parts, aside)
+    annealers = [annealer, *(_with_same_classes(annealer) for _ in splits)]
+    weights = [labelled.weights, *(_learnt_only(labelled, learn) for learn, _ in splits)]
+    rngs = [rng, *aside.spawn(len(splits))]
 
-    def fold_without(
-        piece: tuple[tuple[Integers, Integers], np.random.Generator],
-    ) -> tuple[HeldOutFold, Integers] | None:
-        (learn, test), own = piece
-        weights = np.zeros(len(labelled.X))
-        weights[learn] = 1.0 if labelled.weights is None else labelled.weights[learn]
-        again = Annealer(annealer.d, annealer.divergence, schedule)
-        for _ in annealer.classes:
-            again.add_class()
-        again.anneal(labelled.X, labelled.classes, weights, own)
-        if not again.path():  # without the rows held out all others are alike
-            return None
-        tunable = TunablePath(again, again.path(), labelled, learn, own, method)
-        return HeldOutFold(tunable, np.ascontiguousarray(labelled.X[test])), test
+    def anneal(k: int) -> None:
+        told = listen if k == 0 else None
+        annealers[k].anneal(labelled.X, labelled.classes, weights[k], rngs[k], told)
 
-    pieces = zip(splits, rng.spawn(len(splits)), strict=True)
     # Blocks of samples are shared out to threads by themselves.
-    threads = annealer.threads if schedule.engine == "online" else 1
-    found = [fold for fold in in_threads(fold_without, pieces, threads=threads) if fold is not None]
-    if not found:
+    alone = annealer.schedule.engine == "block" or listen is not None
+    in_threads(anneal, range(len(annealers)), threads=1 if alone else annealer.threads)
+    path = annealer.path()
+    folds, tested = [], []
+    for again, own, (learn, test) in zip(annealers[1:], rngs[1:], splits, strict=True):
+        if again.path():  # else all rows but those held out are alike
+            tunable = TunablePath(again, again.path(), labelled, learn, own, method)
+            folds.append(HeldOutFold(tunable, np.ascontiguousarray(labelled.X[test])))
+            tested.append(test)
+    if not (path and folds):
         return None
-    folds, tested = [fold for fold, _ in found], [test for _, test in found]
     rows = np.concatenate(tested)
     scorer = Scorer(labelled.classes[rows], emphasis[rows], score, doubt_of(len(rows)))
     K_tried = sizes(path)[-1:] if last else sizes(path)
@@ -421,7 +427,10 @@ def select(
             Voter(**vars(each), share=share)
             for each, share in zip(candidates, shares.tolist(), strict=True)
         ),
-        candidates=tuple(Chosen(run, *run.best()).candidate for run in runs),
+        candidates=tuple(
+            next((each for each in chosen if each.run is run), Chosen(run, *run.best())).candidate
+            for run in runs
+        ),
         rows=len(rows),
         share_of_coldest=sum(
             share
@@ -430,6 +439,21 @@ def select(
         ),
         level_scores=[_level_score(level, folds, scorer) for level in final.tunable.path],
     )
+
+
+def _with_same_classes(annealer: Annealer) -> Annealer:
+    """One that has seen nothing yet."""
+    again = Annealer(annealer.d, annealer.divergence, annealer.schedule)
+    for _ in annealer.classes:
+        again.add_class()
+    return again
+
+
+def _learnt_only(labelled: LabelledRows, rows: Integers) -> Array:
+    """Weights of all rows: 0 but for these."""
+    weights = np.zeros(len(labelled.X))
+    weights[rows] = 1.0 if labelled.weights is None else labelled.weights[rows]
+    return weights
 
 
 def choose(
@@ -445,8 +469,9 @@ def choose(
 
     Alone: the best score, no fine-tuning that does worse than the best of all levels as annealed.
     Together: every candidate at its best, a level as annealed once, with the shares that make
-    rows most likely, on average over ``resamples``; by a score of the user's only if that is no
-    worse than alone. ``scores`` of all tests, and the ``judge``, are by some ``rows`` of the tests.
+    rows most likely, on average over ``resamples``; by a score of the user's only if that is not
+    surely worse than alone. ``scores`` of all tests, and the ``judge``, are by some ``rows`` of the
+    tests.
     """
     annealed = max(each[0] for each in scores)
     best = [Chosen(run, *run.best(annealed, s)) for run, s in zip(runs, scores, strict=True)]
@@ -467,9 +492,30 @@ def choose(
     chosen = [different[k] for k in voters.tolist()]
     if judge.score is not None:
         together = mean_answer([each.test.answers[rows] for each in chosen], shares)
-        if judge(together)[0] < judge(alone.test.answers[rows].astype(float))[0]:
+        if surely_worse(judge, together, alone.test.answers[rows].astype(float)):
             return [alone], np.ones(1)
     return chosen, shares
+
+
+def surely_worse(judge: Scorer, one: Array, other: Array) -> bool:
+    """Whether one score is below another by more than the standard error of their difference.
+
+    Of a score of the user's nothing is known: by leaving out a group of rows at a time (the
+    jackknife). Many scores are a matter of the few rows of a rare class.
+    """
+    group = _stratified(judge.classes)
+    parts = [group >= 0, *(group != g for g in range(GROUPS))]
+    here, there = judge.on_parts([one, other], parts).T
+    difference, *without = here - there
+    error = np.sqrt((GROUPS - 1) * np.var(without))
+    return bool(difference < -error)
+
+
+def _stratified(classes: Classes) -> Integers:
+    """The group of every row: as many of every class in each, as far as they go."""
+    group = np.empty(len(classes), dtype=np.int64)
+    group[np.argsort(classes, kind="stable")] = np.arange(len(classes)) % GROUPS
+    return group
 
 
 def _resamples(scorer: Scorer, folds: int, rng: np.random.Generator) -> Array:
@@ -492,8 +538,7 @@ def estimate(
     are dealt into groups, and each group is answered by whom the others choose and calibrate.
     """
     n = len(scorer.classes)
-    group = np.empty(n, dtype=np.int64)
-    group[np.argsort(scorer.classes, kind="stable")] = np.arange(n) % GROUPS
+    group = _stratified(scorer.classes)
     parts = [(group == g, group != g) for g in range(min(GROUPS, n))]
     answers = np.array(runs[0].tests[0].answers, dtype=float)  # of a single row, for want of others
     scores = [
