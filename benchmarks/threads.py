@@ -96,14 +96,19 @@ def fits(rows: int, rounds: int) -> None:
     made = make_classification(
         3000, 20, n_informative=10, n_classes=3, n_clusters_per_class=3, random_state=0
     )
+    large = make_classification(
+        rows // 50, 50, n_informative=20, n_classes=5, n_clusters_per_class=3, random_state=0
+    )
     models: dict[str, Callable[[], Any]] = {
         f"ODAClustering(), {rows} x 16": lambda: ODAClustering(random_state=0).fit(many),
         "ODAClustering(), 5000 x 2, no clusters": lambda: ODAClustering(random_state=0).fit(flat),
+        f"ODAClustering(), {len(wide)} x 768": lambda: ODAClustering(random_state=0).fit(wide),
         f"ODAClustering(200), {len(wide)} x 768": lambda: ODAClustering(200, random_state=0).fit(
             wide
         ),
         "ODAClassifier(), digits": lambda: ODAClassifier(random_state=0).fit(*digits),
         "ODAClassifier(), 3000 x 20": lambda: ODAClassifier(random_state=0).fit(*made),
+        f"ODAClassifier(), {len(large[0])} x 50": lambda: ODAClassifier(random_state=0).fit(*large),
     }
     spent = fastest(models, rounds)
     lines = []
