@@ -394,7 +394,17 @@ def test_bad_weights_are_refused_and_change_nothing(kind, verb, weights, message
     est = make(kind)
     if fitted:
         learn(est, verb, plane)
+    if fitted and verb == "partial_fit" and not w.any():
+        return  # the next test
     refuses(est, lambda e: learn(e, verb, plane, sample_weight=w), message)
+
+
+@BOTH
+def test_a_piece_of_a_stream_may_have_no_weight_at_all(kind, plane):
+    est = learn(make(kind), "partial_fit", plane)
+    before = est.predict_proba(plane)
+    learn(est, "partial_fit", plane, sample_weight=np.zeros(len(plane)))
+    np.testing.assert_array_equal(est.predict_proba(plane), before)
 
 
 @pytest.mark.parametrize("weights", ["negative", "zero"])

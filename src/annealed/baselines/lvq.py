@@ -267,7 +267,7 @@ class LVQClassifier(ClassifierMixin, WinnerEstimator):
         first = not self.__sklearn_is_fitted__()
         divergence = self._checked_divergence()
         rows, labels = self._rows_and_labels(X, y, divergence, reset=first)
-        weights = checked_weights(sample_weight, len(rows))
+        weights = checked_weights(sample_weight, len(rows), all_zero=not first)
         if first:
             competition, seen = self._new_competition(divergence, rows.shape[1], self._seed())
             all_classes = np.empty(0)

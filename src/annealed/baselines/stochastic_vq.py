@@ -226,7 +226,7 @@ default="k-means++"
         first = not self.__sklearn_is_fitted__()
         divergence = self._checked_divergence()
         rows = self._checked_rows(X, divergence, reset=first)
-        weights = checked_weights(sample_weight, len(rows))
+        weights = checked_weights(sample_weight, len(rows), all_zero=not first)
         if first:
             terms = self._terms(divergence, rows.shape[1], self._seed())
             competition = Competition(divergence, terms)

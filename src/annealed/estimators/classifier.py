@@ -396,7 +396,7 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
         first = not self.__sklearn_is_fitted__()
         divergence, _ = self._parameters()
         rows, labels = self._checked_labelled(X, y, divergence, reset=first)
-        weights = checked_weights(sample_weight, len(rows))
+        weights = checked_weights(sample_weight, len(rows), all_zero=not first)
         for here, block in dense_blocks(rows):
             own = None if weights is None else weights[here]
             self._learn_checked(block, labels[here], own, first and here.start == 0, classes)

@@ -408,7 +408,7 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         first = not self.__sklearn_is_fitted__()
         divergence, _ = self._parameters()
         rows = self._checked_rows(X, divergence, reset=first)
-        weights = checked_weights(sample_weight, len(rows))
+        weights = checked_weights(sample_weight, len(rows), all_zero=not first)
         for here, block in dense_blocks(rows):
             own = None if weights is None else weights[here]
             self._learn_checked(block, None, own, first and here.start == 0)

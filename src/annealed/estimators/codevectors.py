@@ -251,8 +251,13 @@ def refuse_sparse(X: Any, divergence: BregmanDivergence, taken: bool = False) ->
     )
 
 
-def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array | None:
-    """Sample weights as floats; ValueError if they are not finite, negative or all zero."""
+def checked_weights(
+    sample_weight: ArrayLike | None, n_samples: int, *, all_zero: bool = False
+) -> Array | None:
+    """Sample weights as floats; ValueError if they are not finite, or negative.
+
+    Or ``all_zero``, unless they may be: a stream can be cut anywhere.
+    """
     if sample_weight is None:
         return None
     given = to_host(sample_weight) if is_foreign(sample_weight) else sample_weight
@@ -266,7 +271,7 @@ def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array | 
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise ValueError(f"sample_weight must not be negative, but row {row} has {weights[row]:g}")
-    if not weights.any():
+    if not (all_zero or weights.any()):
         raise ValueError("all sample weights are zero: there is nothing to learn from")
     return np.ascontiguousarray(weights)
 

@@ -467,7 +467,8 @@ def choose(
 ) -> tuple[list[Chosen], Array]:
     """Those who answer, by falling share, and their shares.
 
-    Alone: the best score, no fine-tuning that does worse than the best of all levels as annealed.
+    Alone: the best score, no fine-tuning that does worse than the best of all levels as annealed;
+    by the default score with the prior on sizes of :func:`~annealed.fine_tuning.vote.fit_shares`.
     Together: every candidate at its best, a level as annealed once, with the shares that make
     rows most likely, on average over ``resamples``; by a score of the user's only if that is not
     surely worse than alone. ``scores`` of all tests, and the ``judge``, are by some ``rows`` of the
@@ -475,7 +476,8 @@ def choose(
     """
     annealed = max(each[0] for each in scores)
     best = [Chosen(run, *run.best(annealed, s)) for run, s in zip(runs, scores, strict=True)]
-    alone = max(best, key=lambda each: each.score)
+    of_a_row = 0.0 if judge.score is not None else 1 / len(judge.classes)
+    alone = max(best, key=lambda each: each.score - of_a_row * math.log(each.run.K))
     if not vote:
         return [alone], np.ones(1)
     best = [Chosen(run, *run.best_by_default()) for run in runs]
