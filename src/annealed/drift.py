@@ -351,8 +351,7 @@ class Watch:
     def end_block(self) -> bool:
         """Whether the stream has changed, by what was heard in the block that ends here."""
         before, now = self.means, self.total / BLOCK
-        risen = len(before) >= RESTING and now > sum(before) / len(before)
-        alarm = self.heard and risen
+        alarm = self.heard and len(before) >= RESTING and now > sum(before) / len(before)
         self.means = () if alarm else (*before, now)[-REMEMBERED:]
         return alarm
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components
 
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import join_peaks, measure_density
@@ -271,11 +271,26 @@ def _neighbours(distances: Array) -> tuple[Integers, Integers]:
     first, second = np.repeat(np.arange(n), k), near.ravel()
     graph = csr_array((np.ones(n * k), (first, second)), shape=(n, n))
     if connected_components(graph, directed=False, return_labels=False) > 1:
-        # Equal codevectors are 0 apart, which a sparse matrix would take for no edge.
-        tree = minimum_spanning_tree(distances + np.finfo(float).tiny).tocoo()
-        first, second = np.append(first, tree.row), np.append(second, tree.col)
+        one, other = spanning_tree(distances)
+        first, second = np.append(first, one), np.append(second, other)
     pairs = np.unique(np.minimum(first, second) * n + np.maximum(first, second))
     return pairs // n, pairs % n
+
+
+def spanning_tree(distances: Array) -> tuple[Integers, Integers]:
+    """The shortest edges that connect all (Prim); SciPy sorts all n^2 of them first."""
+    n = len(distances)
+    nearest, parent = distances[0].copy(), np.zeros(n, dtype=np.int64)
+    nearest[0] = np.inf
+    within = np.zeros(n, dtype=bool)
+    within[0] = True
+    for _ in range(n - 1):
+        new = int(nearest.argmin())
+        within[new] = True
+        closer = (distances[new] < nearest) & ~within
+        nearest[closer], parent[closer] = distances[new, closer], new
+        nearest[new] = np.inf
+    return np.arange(1, n), parent[1:]
 
 
 def cuts(

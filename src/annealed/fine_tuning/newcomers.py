@@ -20,6 +20,7 @@ from annealed.fine_tuning.nearest import Nearest
 from annealed.fine_tuning.vote import Vote
 from annealed.path import AnnealingPath
 from annealed.stored import Classes, Positive, among, between
+from annealed.threads import in_threads
 
 # Levels that take part stand this factor apart in their number of codevectors, and have at least so
 # many samples for each where they are made of samples that are kept. These are presented again and
@@ -101,6 +102,7 @@ def tuned_levels(
     method = None if options.method is None else TUNINGS[options.method]
     tried = sizes(path, GROWTH)
     found: list[Tuning] = []
+    untaught: list[Tuning] = []
     for K in tried[-1:] if options.last else tried:
         start = as_annealed(path.codebook(K), log_prior)
         if plain:
@@ -110,9 +112,12 @@ def tuned_levels(
         if len(rows):
             start = tempered(start, divergence, rows[-TEMPERED_ROWS:], classes[-TEMPERED_ROWS:])
         for fits in options.fits:
-            tuning = method(divergence, start, n, geometry, fits, window=options.window)
-            tuning.learn(rows, order, classes, weights, 0, len(order))
-            found.append(tuning)
+            untaught.append(method(divergence, start, n, geometry, fits, window=options.window))
+            found.append(untaught[-1])
+    in_threads(
+        lambda tuning: tuning.learn(rows, order, classes, weights, 0, len(order)),
+        sorted(untaught, key=lambda tuning: -tuning.work_per_row),  # the longest first
+    )
     return found
 
 
