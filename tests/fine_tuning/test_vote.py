@@ -256,6 +256,16 @@ def test_voters_go_on_learning_one_by_one_as_in_portions():
     np.testing.assert_allclose(answers, whole.predict_proba(X_new[60:70]), atol=1e-12)
 
 
+@pytest.mark.parametrize("kept", [0, 20_000])
+def test_what_was_tested_is_what_is_learnt_again(kept, monkeypatch):
+    """Whether candidates are kept or not: all, some or none of them."""
+    monkeypatch.setattr(held_out, "KEPT", kept)
+    X, y, X_new, _ = rows()
+    model = ODAClassifier(**SHORT).fit(X, y)
+    assert same_model(model, fitted()) and same_tuner(model, fitted())
+    np.testing.assert_array_equal(model.predict_proba(X_new), fitted().predict_proba(X_new))
+
+
 def test_a_vote_of_levels_as_annealed_leaves_a_stream_to_the_first(monkeypatch):
     monkeypatch.setattr(held_out, "FIRST_TEST", 10**9)  # nothing is fine-tuned
     X, y, _, _ = rows()

@@ -64,6 +64,8 @@ COMPARED_ROWS = 4000
 STANDARD_ERRORS = 3.0
 # Into so many groups the tested rows are dealt, to be answered by what the others choose.
 GROUPS = 5
+# Candidates are kept as they were tested while they are so many numbers in all.
+KEPT = 4_000_000
 # Up to so many rows that are tested, shares are means over so many resamples of them.
 FEW_ROWS = 600
 RESAMPLES = 10
@@ -136,6 +138,11 @@ class CandidateRun:
         """The same by the default score: few rows of a rare class decide many others in leaps."""
         return self.best(scores=np.array([test.default_score for test in self.tests]))
 
+    @property
+    def size(self) -> int:
+        """Numbers that its models are, about: codevectors, their average, and Adam's moments."""
+        return 4 * sum(tuning.work_per_row for tuning in self.tunings)
+
     def most_steps(self, rows: int) -> int:
         """How far it may go."""
         cheap = SMALL_WORK // (BATCH * self.tunings[0].work_per_row)
@@ -181,32 +188,70 @@ class Chosen(NamedTuple):
         )
 
 
+class KeptTunings:
+    """Candidates as they were tested, so that those chosen need not be learnt from the start.
+
+    As long as all together are small: those of the fewest steps go first, which take the least
+    time to be learnt again.
+    """
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[CandidateRun, int], list[Tuning]] = {}
+        self.size = 0
+
+    def keep(self, run: CandidateRun, steps: int) -> None:
+        """Keep a candidate of all folds as it is after so many steps."""
+        self.kept[run, steps] = [tuning.copy() for tuning in run.tunings]
+        self.size += run.size
+        while self.size > KEPT:  # they come in the order of their steps
+            first, _ = next(iter(self.kept))
+            del self.kept[next(iter(self.kept))]
+            self.size -= first.size
+
+    def get(self, run: CandidateRun, steps: int, fold: int) -> Tuning | None:
+        """A candidate of one fold, to be taken once; None if it was not kept."""
+        kept = self.kept.get((run, steps))
+        return None if kept is None else kept[fold]
+
+
 class Repeat:
     """Candidates learnt once more, from the rows of a path that can be tuned, with their shares.
 
-    ``longer`` is how many times as many steps they take as when they were tested.
+    ``longer`` is how many times as many steps they take as when they were tested. Those of a
+    ``fold`` were learnt from these rows when they were tested: where they were ``kept`` they are
+    taken as they are.
     """
 
     def __init__(
-        self, tunable: TunablePath, chosen: list[Chosen], shares: Array, longer: float = 1.0
+        self,
+        tunable: TunablePath,
+        chosen: list[Chosen],
+        shares: Array,
+        *,
+        longer: float = 1.0,
+        fold: int | None = None,
+        kept: KeptTunings | None = None,
     ) -> None:
         self.tunable, self.shares = tunable, shares
         self.steps = [round(longer * test.steps) for _, _, test in chosen]
-        self.tunings = [
-            tunable.tuning(run.K, run.fits, plain=test.steps == 0) for run, _, test in chosen
-        ]
+        self.tunings, self.taken = [], []
+        for (run, _, test), steps in zip(chosen, self.steps, strict=True):
+            there = None if fold is None or kept is None else kept.get(run, test.steps, fold)
+            self.taken.append(0 if there is None else steps)
+            self.tunings.append(there or tunable.tuning(run.K, run.fits, plain=test.steps == 0))
 
     @staticmethod
     def learn(models: list[Repeat]) -> None:
         """Take the steps of all candidates of some models."""
         pieces = [
-            (model.tunable, tuning, steps)
+            (model.tunable, tuning, taken, steps)
             for model in models
-            for tuning, steps in zip(model.tunings, model.steps, strict=True)
+            for tuning, taken, steps in zip(model.tunings, model.taken, model.steps, strict=True)
+            if taken < steps
         ]
-        pieces.sort(key=lambda piece: -piece[1].n_codevectors * piece[2])  # the longest first
+        pieces.sort(key=lambda piece: -piece[1].n_codevectors * piece[3])  # the longest first
         in_threads(
-            lambda piece: piece[0].tune(piece[1], 0, piece[2]),
+            lambda piece: piece[0].tune(*piece[1:]),
             pieces,
             threads=models[0].tunable.annealer.threads,
         )
@@ -223,9 +268,8 @@ def with_tested(
 ) -> tuple[list[Chosen], Repeat]:
     """The voters, and one of each annealing that was tested, with half of the shares.
 
-    Where rows are so few that all of them were held out in turn, an annealing depends on their
-    order; a mean over several does less, and these are there already. Voters are dealt out to
-    them by their shares.
+    An annealing depends on the order of its rows, of few rows most; a mean over several does less,
+    and these are there already. Voters are dealt out to them by their shares.
     """
     kept = final.shares[: MOST_VOTERS - len(tested)]
     kept = kept[0.5 * kept >= SMALLEST_SHARE]
@@ -370,7 +414,7 @@ def anneal_and_select(
     scorer = Scorer(labelled.classes[rows], emphasis[rows], score, doubt_of(len(rows)))
     K_tried = sizes(path)[-1:] if last else sizes(path)
     runs = [CandidateRun(K, each, folds) for K in K_tried for each in fits]
-    run_candidates(runs, scorer, fine_tuned=method is not None, rows=len(labelled.X))
+    kept = run_candidates(runs, scorer, fine_tuned=method is not None, rows=len(labelled.X))
     few = scorer.on(scorer.few(len(labelled.log_prior)))
     scores = [np.array([test.score for test in run.tests]) for run in runs]
     resamples = _resamples(few, len(folds), rng)
@@ -378,12 +422,14 @@ def anneal_and_select(
     everything = (
         np.arange(len(labelled.X)) if labelled.weights is None else np.flatnonzero(labelled.weights)
     )
-    tested_models = [Repeat(fold.tunable, chosen, shares) for fold in folds]
+    tested_models = [
+        Repeat(fold.tunable, chosen, shares, fold=k, kept=kept) for k, fold in enumerate(folds)
+    ]
     learnt = np.mean([len(fold.tunable.shuffled.rows) for fold in folds])
 
     def on_all_rows(source: Annealer) -> Repeat:
         tunable = TunablePath(source, source.path(), labelled, everything, rng, method)
-        return Repeat(tunable, chosen, shares, float(len(everything) / learnt))
+        return Repeat(tunable, chosen, shares, longer=float(len(everything) / learnt))
 
     final = on_all_rows(annealer)
     Repeat.learn([*tested_models, final])
@@ -394,7 +440,7 @@ def anneal_and_select(
         Repeat.learn([final])
         if falls_behind(final, tested_models, rng):
             final = best
-    elif vote and len(folds) == PARTS:
+    elif vote:
         chosen, final = with_tested(chosen, final, tested_models)
         shares = final.shares
     plain, tempering = None, 1.0
@@ -577,8 +623,9 @@ def _level_score(level: Level, folds: list[HeldOutFold], scorer: Scorer) -> floa
 
 def run_candidates(
     runs: list[CandidateRun], scorer: Scorer, *, fine_tuned: bool, rows: int
-) -> None:
+) -> KeptTunings:
     """Test candidates as they are fine-tuned, giving up those that fall behind."""
+    kept = KeptTunings()
 
     def test(running: list[CandidateRun], steps: int) -> None:
         longest_first = sorted(running, key=lambda run: -run.K)
@@ -592,10 +639,12 @@ def run_candidates(
         for run in running:
             replies = [found[run, fold] for fold in range(len(run.folds))]
             run.be_tested(steps, np.concatenate(replies), scorer)
+            if steps >= min(SURVIVORS):  # fewer are learnt again in the time of a copy
+                kept.keep(run, steps)
 
     test(runs, 0)
     if not fine_tuned:
-        return
+        return kept
     steps, running = FIRST_TEST, list(runs)
     while running := [run for run in running if steps <= run.most_steps(rows)]:
         test(running, steps)
@@ -608,3 +657,4 @@ def run_candidates(
             running = running[: SURVIVORS[steps]]
             running += [run for run in coldest if run not in running]
         steps *= 2
+    return kept

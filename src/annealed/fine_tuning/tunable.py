@@ -28,7 +28,7 @@ from annealed.threads import go_on
 # Rows are dealt into this many parts; so many of them are held out in turn that this many rows
 # are tested in all, and of every class (or every row once), each part with at most so many rows.
 PARTS = 5
-TESTED_ROWS = 450
+TESTED_ROWS = 600
 TESTED_OF_A_CLASS = 20
 PART_ROWS = 4000
 # Rows are put in random order in blocks of at least, and remembered for at most so many places.
