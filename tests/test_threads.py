@@ -7,6 +7,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -292,7 +293,9 @@ def test_pieces_are_done_in_several_threads_and_use_one_each():
 
     def piece(_):
         meeting.wait()
-        return n_threads(), threading.get_ident()
+        mine = n_threads()
+        meeting.wait()  # whoever is done leaves its part to the others
+        return mine, threading.get_ident()
 
     with allowed(7):
         found = in_threads(piece, range(3), threads=3)
@@ -307,13 +310,34 @@ def test_pieces_that_are_fewer_share_the_threads_out_to_pieces_of_their_own():
     def piece(_):
         def part(_):
             meeting.wait()
-            return n_threads()
+            mine = n_threads()
+            meeting.wait()
+            return mine
 
-        return n_threads(), in_threads(part, range(2)), n_threads()
+        before, of_parts = n_threads(), in_threads(part, range(2))
+        meeting_of_pieces.wait()
+        return before, of_parts
 
+    meeting_of_pieces = threading.Barrier(2, timeout=60)
     with allowed(5):
-        assert in_threads(piece, range(2)) == [(2, [1, 1], 2)] * 2
+        assert in_threads(piece, range(2)) == [(2, [1, 1])] * 2
         assert n_threads() == 5
+
+
+def test_the_last_pieces_get_the_threads_of_those_that_are_done():
+    meeting = threading.Barrier(3, timeout=60)
+
+    def piece(k):
+        meeting.wait()
+        mine = n_threads()
+        meeting.wait()
+        deadline = time.monotonic() + 60
+        while k == 0 and n_threads() < 6 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return mine, n_threads() if k == 0 else None
+
+    with allowed(6):
+        assert in_threads(piece, range(3)) == [(2, 6), (2, None), (2, None)]
 
 
 @pytest.mark.parametrize("function", [go_on, lambda: in_threads(lambda _: go_on(), range(2))])

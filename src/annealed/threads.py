@@ -2,9 +2,9 @@
 
 There are as many as scikit-learn's own compiled estimators would use at the moment: the cores,
 unless ``OMP_NUM_THREADS``, `threadpoolctl.threadpool_limits` or joblib, which sets the former for
-its worker processes, say fewer. If there are fewer pieces, each may share out its own work to its
-part of them. No result depends on their number: pieces share nothing that changes, and what they
-give is put together in their order.
+its worker processes, say fewer. If there are fewer pieces, or only fewer left, each may share out
+its own work to its part of them. No result depends on their number: pieces share nothing that
+changes, and what they give is put together in their order.
 
 Threads live as long as a call. None is left for a forked process to miss.
 
@@ -94,18 +94,23 @@ def go_on() -> None:
 class _Pieces:
     """Pieces that are left, and what became of the others.
 
-    Each may share out its own work to ``threads_each``.
+    ``threads`` is how many they all may have.
     """
 
-    def __init__(
-        self, function: Callable[[Any], Any], pieces: list[Any], threads_each: int = 1
-    ) -> None:
-        self.function, self.threads_each = function, threads_each
+    def __init__(self, function: Callable[[Any], Any], pieces: list[Any], threads: int = 1) -> None:
+        self.function, self.threads = function, threads
+        self.at_work, self.guard = 0, threading.Lock()
         self.results: list[Any] = [None] * len(pieces)
         self.left = deque(enumerate(pieces))
         self.failures: dict[int, BaseException] = {}
         self.part_of = _here.pieces
         self.given_up = False
+
+    @property
+    def threads_each(self) -> int:
+        """What a piece may share out its own work to: who finds no more pieces leaves its part."""
+        workers = min(self.at_work + len(self.left), self.threads)
+        return self.threads // max(workers, 1)
 
     @property
     def abandoned(self) -> bool:
@@ -115,6 +120,7 @@ class _Pieces:
     def work(self) -> None:
         """Do pieces until there are none left."""
         before, _here.pieces = _here.pieces, self
+        self._come_or_go(1)
         try:
             while not self.abandoned:
                 try:
@@ -128,7 +134,12 @@ class _Pieces:
                 except BaseException as failure:
                     self.failures[k], self.given_up = failure, True
         finally:
+            self._come_or_go(-1)
             _here.pieces = before
+
+    def _come_or_go(self, change: int) -> None:
+        with self.guard:
+            self.at_work += change
 
 
 def in_threads(
@@ -151,7 +162,7 @@ def in_threads(
     threads = min(most, len(pieces))
     if threads <= 1:
         return [function(piece) for piece in pieces]
-    shared = _Pieces(function, pieces, most // threads)
+    shared = _Pieces(function, pieces, most)
     told = np.geterr()
 
     def work_as_told() -> None:

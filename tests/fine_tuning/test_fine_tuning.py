@@ -945,9 +945,9 @@ def test_every_divergence_with_every_fine_tuning_gives_a_valid_model(
     if name == "half":  # NumPy takes its time
         parameters = SHORT | {"gamma": 0.3, "K_max": 4}
         X, y = X[:40], y[:40]
-        monkeypatch.setattr("annealed.fine_tuning.held_out.SURVIVORS", {12: 2, 24: 1})
-        monkeypatch.setattr("annealed.fine_tuning.held_out.MOST_STEPS", 24)
-        monkeypatch.setattr("annealed.fine_tuning.held_out.MOST_PASSES", 1)
+        monkeypatch.setattr("annealed.fine_tuning.candidates.SURVIVORS", {12: 2, 24: 1})
+        monkeypatch.setattr("annealed.fine_tuning.candidates.MOST_STEPS", 24)
+        monkeypatch.setattr("annealed.fine_tuning.candidates.MOST_PASSES", 1)
     model = ODAClassifier(divergence=divergence, fine_tune=fine_tune, level=level, **parameters)
     model.fit(X, y)
     assert valid_model(model)

@@ -17,7 +17,7 @@ from thoroughness import examples, tries
 
 import annealed
 from annealed import ODAClassifier
-from annealed.fine_tuning import held_out
+from annealed.fine_tuning import candidates
 from annealed.fine_tuning.scoring import Scorer, doubt_of
 from annealed.fine_tuning.vote import MOST_VOTERS, SMALLEST_SHARE, fit_shares
 
@@ -259,7 +259,7 @@ def test_voters_go_on_learning_one_by_one_as_in_portions():
 @pytest.mark.parametrize("kept", [0, 20_000])
 def test_what_was_tested_is_what_is_learnt_again(kept, monkeypatch):
     """Whether candidates are kept or not: all, some or none of them."""
-    monkeypatch.setattr(held_out, "KEPT", kept)
+    monkeypatch.setattr(candidates, "KEPT", kept)
     X, y, X_new, _ = rows()
     model = ODAClassifier(**SHORT).fit(X, y)
     assert same_model(model, fitted()) and same_tuner(model, fitted())
@@ -267,7 +267,7 @@ def test_what_was_tested_is_what_is_learnt_again(kept, monkeypatch):
 
 
 def test_a_vote_of_levels_as_annealed_leaves_a_stream_to_the_first(monkeypatch):
-    monkeypatch.setattr(held_out, "FIRST_TEST", 10**9)  # nothing is fine-tuned
+    monkeypatch.setattr(candidates, "FIRST_TEST", 10**9)  # nothing is fine-tuned
     X, y, _, _ = rows()
     model = ODAClassifier(**SHORT).fit(X, y)
     assert len(model.voters_) > 1 and all(voter.steps == 0 for voter in model.voters_)

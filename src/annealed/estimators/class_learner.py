@@ -15,7 +15,7 @@ from annealed.divergences import Array
 from annealed.estimators.learner import Index, Learner, LearnerSettings
 from annealed.estimators.priors import ClassPriors
 from annealed.fine_tuning.class_weights import class_factors, seen_weights
-from annealed.fine_tuning.held_out import Selection, anneal_and_select
+from annealed.fine_tuning.held_out import Choice, anneal_and_choose
 from annealed.fine_tuning.methods import CHANGING_WINDOW, TUNINGS, WinnerTuning
 from annealed.fine_tuning.model import NO_CALIBRATION, Calibration, Fits, as_annealed
 from annealed.fine_tuning.nearest import Nearest
@@ -165,19 +165,20 @@ class ClassLearner(Learner[ClassSettings]):
     ) -> None:
         """Learn rows over and over, down to the end of the ladder; choose and fine-tune levels."""
         rows = self.in_units(rows)
-        selection = None
+        choice = None
         if settings.chooses:
             seen = np.bincount(index, weights, minlength=len(self.labels)).astype(float)
             log_prior = settings.priors.log(self.labels, seen)
             labelled = LabelledRows(rows, index, weights, log_prior)
-            selection = self._selected(self.annealer, labelled, rng, settings)
-            if selection is not None and settings.grows:
-                selection = self._grown(selection, schedule, labelled, rng, settings)
+            choice = self._choice(self.annealer, labelled, rng, settings)
+            if choice is not None and settings.grows:
+                choice = self._grown(choice, schedule, labelled, rng, settings)
         else:
             self.annealer.anneal(rows, index, weights, rng, settings.listen)
-        if selection is None:
+        if choice is None:
             self.level_scores = self._measured(rows, index, rng, settings)
             return
+        selection = choice.on_all_rows(rng)
         self.level_scores = selection.level_scores
         self.annealer = selection.annealer
         if selection.plain is not None:
@@ -186,14 +187,14 @@ class ClassLearner(Learner[ClassSettings]):
             self._options(settings), selection, self.annealer, self.log_prior(settings)
         )
 
-    def _selected(
+    def _choice(
         self,
         annealer: Annealer,
         labelled: LabelledRows,
         rng: np.random.Generator,
         settings: ClassSettings,
-    ) -> Selection | None:
-        return anneal_and_select(
+    ) -> Choice | None:
+        return anneal_and_choose(
             annealer, labelled, rng, last=settings.last, vote=settings.vote,
             method=None if settings.method is None else TUNINGS[settings.method],
             fits=self._fits(settings), score=settings.score, listen=settings.listen,
@@ -201,12 +202,12 @@ class ClassLearner(Learner[ClassSettings]):
 
     def _grown(
         self,
-        selection: Selection,
+        choice: Choice,
         schedule: Schedule,
         labelled: LabelledRows,
         rng: np.random.Generator,
         settings: ClassSettings,
-    ) -> Selection:
+    ) -> Choice:
         """Anneal with twice the codevectors as long as rows held out ask for it and gain by it.
 
         They ask where much of the answer is the coldest level's, which the bound has ended, and
@@ -215,12 +216,12 @@ class ClassLearner(Learner[ClassSettings]):
         (n, d), K_max = labelled.X.shape, self.annealer.K_max
         uncertain = float(entr(np.exp(labelled.log_prior)).sum())
 
-        def tells(selection: Selection) -> bool:
-            return selection.chosen.log_loss < (1 - LITTLE) * uncertain
+        def tells(choice: Choice) -> bool:
+            return choice.expected.log_loss < (1 - LITTLE) * uncertain
 
         while (
-            (selection.share_of_coldest >= LARGE_SHARE or not tells(selection))
-            and selection.most_codevectors > K_max / 2
+            (choice.share_of_coldest >= LARGE_SHARE or not tells(choice))
+            and choice.most_codevectors > K_max / 2
             and n >= ROWS_PER_CODEVECTOR * 2 * K_max
             and (2 * K_max) ** 2 * d <= WORK_PER_ROW * n
         ):
@@ -229,15 +230,15 @@ class ClassLearner(Learner[ClassSettings]):
             annealer = Annealer(d, self.divergence, wider)
             for _ in self.labels:
                 annealer.add_class()
-            found = self._selected(annealer, labelled, rng, replace(settings, listen=None))
+            found = self._choice(annealer, labelled, rng, replace(settings, listen=None))
             if found is None:
                 break
             # Two means of rows that are right or not differ by chance by this, or less.
             chance = 0.0 if tells(found) else STANDARD_ERRORS * (0.5 / found.rows) ** 0.5
-            if found.chosen.score <= selection.chosen.score + chance:
+            if found.expected.score <= choice.expected.score + chance:
                 break
-            selection = found
-        return selection
+            choice = found
+        return choice
 
     def learn(
         self,

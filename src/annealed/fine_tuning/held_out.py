@@ -1,12 +1,8 @@
 """Which level predicts best, and how far to fine-tune it: by data it has not learnt.
 
 Parts of the rows are held out in turn. Beside all rows the rest is annealed, and candidates
-(a number of codevectors, and what fine-tuning fits) are fine-tuned and tested on the part held out
-as they go. Most are given up early: who no longer gets better has been at its best, and of the
-others only those with the best prospects are followed further (successive halving, Jamieson and
-Talwalkar 2016). What wins is repeated on all rows. That is
-another annealing, which may end in another solution: it is compared with the models that were
-tested, and where it falls behind them one of them answers instead.
+(`candidates`) are fine-tuned and tested on the part held out as they go. What wins is repeated on
+all rows (`repeat`).
 
 Zero steps of fine-tuning is one of the answers: what is worse on the parts held out than the best
 level as annealed is never kept.
@@ -14,7 +10,6 @@ level as annealed is never kept.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,293 +20,28 @@ from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array
-from annealed.fine_tuning.methods import BATCH, Tuning
+from annealed.fine_tuning.candidates import (
+    CandidateRun,
+    Chosen,
+    HeldOutFold,
+    KeptTunings,
+    run_candidates,
+    sizes,
+)
+from annealed.fine_tuning.methods import Tuning
 from annealed.fine_tuning.model import Calibration, Classes, Fits, Integers, as_annealed
-from annealed.fine_tuning.scoring import (
-    Candidate,
-    Score,
-    Scorer,
-    doubt_of,
-    own_class,
-    per_row,
-)
+from annealed.fine_tuning.repeat import Repeat, falls_behind, with_tested
+from annealed.fine_tuning.scoring import Candidate, Score, Scorer, doubt_of, own_class
 from annealed.fine_tuning.tunable import PARTS, LabelledRows, TunablePath
-from annealed.fine_tuning.vote import (
-    MOST_VOTERS,
-    SMALLEST_SHARE,
-    Voter,
-    fit_shares,
-    mean_answer,
-)
-from annealed.path import AnnealingPath, Level
+from annealed.fine_tuning.vote import Voter, fit_shares, mean_answer
+from annealed.path import Level
 from annealed.threads import in_threads, with_one_blas_thread
 
-# Candidates stand at most this factor apart in their number of codevectors.
-GROWTH = 2.2
-# Steps of fine-tuning after which candidates are tested; after some of them only the most promising
-# go on: {steps: how many}, and the best of the coldest level, which tells whether more codevectors
-# would pay. Those go on while they get better, but not beyond these passes or steps; small models,
-# up to so many multiplications, farther.
-FIRST_TEST = 12
-SURVIVORS = {48: 8, 192: 3, 768: 1}
-MOST_PASSES = 32
-MOST_STEPS = 1536
-MOST_STEPS_IF_SMALL = 6144
-SMALL_WORK = 25_000_000
-# The model repeated on all rows is compared with those tested on at most so many rows that both
-# have learnt. It may be worse by so many standard errors: chance alone exceeds them once in 700.
-COMPARED_ROWS = 4000
-STANDARD_ERRORS = 3.0
 # Into so many groups the tested rows are dealt, to be answered by what the others choose.
 GROUPS = 5
-# Candidates are kept as they were tested while they are so many numbers in all.
-KEPT = 4_000_000
 # Up to so many rows that are tested, shares are means over so many resamples of them.
 FEW_ROWS = 600
 RESAMPLES = 10
-
-
-class HeldOutFold(NamedTuple):
-    """A path that can be tuned, and the rows held out of it."""
-
-    tunable: TunablePath
-    X: NDArray[Any]
-
-
-class CandidateTest(NamedTuple):
-    """What one test of a candidate gave."""
-
-    steps: int
-    score: float
-    accuracy: float
-    log_loss: float
-    answers: NDArray[np.float32]  # on some of the rows
-
-    @property
-    def default_score(self) -> float:
-        """What counts without a score of the user's, and what fine-tuning goes by."""
-        return self.accuracy - 0.5 * self.log_loss
-
-
-class CandidateRun:
-    """One candidate on its way through all folds."""
-
-    def __init__(self, K: int, fits: Fits, folds: list[HeldOutFold]) -> None:
-        self.K, self.fits, self.folds = K, fits, folds
-        self.tunings = [fold.tunable.tuning(K, fits) for fold in folds]
-        self.tests: list[CandidateTest] = []
-
-    def go_on(self, fold: int, steps: int) -> Array:
-        """Fine-tune in a fold until that many steps are taken; answers on the rows held out."""
-        taken = self.tests[-1].steps if self.tests else 0
-        tunable, X = self.folds[fold]
-        tunable.tune(self.tunings[fold], taken, steps)
-        return self.tunings[fold].answers(X)
-
-    def be_tested(self, steps: int, answers: Array, scorer: Scorer) -> None:
-        """Have the answers in all folds scored."""
-        self.tests.append(
-            CandidateTest(
-                steps, *scorer(answers), answers[scorer.few(answers.shape[1])].astype(np.float32)
-            )
-        )
-
-    def best(
-        self, at_least: float = -np.inf, scores: Array | None = None
-    ) -> tuple[float, CandidateTest]:
-        """The best test and its smoothed score, of those no worse than the level as annealed.
-
-        And no worse than ``at_least``; without any such test the score is -inf. ``scores`` are of
-        its tests, if by other rows than all.
-        """
-        if scores is None:
-            scores = np.array([test.score for test in self.tests])
-        bar = max(at_least, scores[0])
-        good = np.flatnonzero(scores >= bar)
-        if not len(good):
-            return -np.inf, self.tests[0]
-        smooth = smoothed(scores)
-        k = max(good.tolist(), key=smooth.item)
-        return float(smooth[k]), self.tests[k]
-
-    def best_by_default(self) -> tuple[float, CandidateTest]:
-        """The same by the default score: few rows of a rare class decide many others in leaps."""
-        return self.best(scores=np.array([test.default_score for test in self.tests]))
-
-    @property
-    def size(self) -> int:
-        """Numbers that its models are, about: codevectors, their average, and Adam's moments."""
-        return 4 * sum(tuning.work_per_row for tuning in self.tunings)
-
-    def most_steps(self, rows: int) -> int:
-        """How far it may go."""
-        cheap = SMALL_WORK // (BATCH * self.tunings[0].work_per_row)
-        return max(MOST_STEPS, MOST_PASSES * rows // BATCH, min(cheap, MOST_STEPS_IF_SMALL))
-
-    @property
-    def prospects(self) -> float:
-        """The score after as many steps again, if they gain as much as the last half of them did.
-
-        Many codevectors with much to fit are behind for long, and ahead in the end.
-        """
-        before, last = (test.default_score for test in self.tests[-2:])
-        return 2 * last - before
-
-    @property
-    def still_better(self) -> bool:
-        """Whether one of the last two tests was the best."""
-        return self.best_by_default()[1].steps >= self.tests[-1].steps // 2
-
-
-def smoothed(scores: Array) -> Array:
-    """Scores of tests, each with half its neighbours: a lucky test is not a good model."""
-    total, weight = scores.copy(), np.ones(len(scores))
-    for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
-        total[here] += 0.5 * scores[there]
-        weight[here] += 0.5
-    return np.asarray(total / weight)
-
-
-class Chosen(NamedTuple):
-    """A candidate, the score it is chosen by, and the test that gave it."""
-
-    run: CandidateRun
-    score: float
-    test: CandidateTest
-
-    @property
-    def candidate(self) -> Candidate:
-        """For the record."""
-        test = self.test
-        return Candidate(
-            self.run.K, *self.run.fits, test.steps, test.score, test.accuracy, test.log_loss
-        )
-
-
-class KeptTunings:
-    """Candidates as they were tested, so that those chosen need not be learnt from the start.
-
-    As long as all together are small: those of the fewest steps go first, which take the least
-    time to be learnt again.
-    """
-
-    def __init__(self) -> None:
-        self.kept: dict[tuple[CandidateRun, int], list[Tuning]] = {}
-        self.size = 0
-
-    def keep(self, run: CandidateRun, steps: int) -> None:
-        """Keep a candidate of all folds as it is after so many steps."""
-        self.kept[run, steps] = [tuning.copy() for tuning in run.tunings]
-        self.size += run.size
-        while self.size > KEPT:  # they come in the order of their steps
-            first, _ = next(iter(self.kept))
-            del self.kept[next(iter(self.kept))]
-            self.size -= first.size
-
-    def get(self, run: CandidateRun, steps: int, fold: int) -> Tuning | None:
-        """A candidate of one fold, to be taken once; None if it was not kept."""
-        kept = self.kept.get((run, steps))
-        return None if kept is None else kept[fold]
-
-
-class Repeat:
-    """Candidates learnt once more, from the rows of a path that can be tuned, with their shares.
-
-    ``longer`` is how many times as many steps they take as when they were tested. Those of a
-    ``fold`` were learnt from these rows when they were tested: where they were ``kept`` they are
-    taken as they are.
-    """
-
-    def __init__(
-        self,
-        tunable: TunablePath,
-        chosen: list[Chosen],
-        shares: Array,
-        *,
-        longer: float = 1.0,
-        fold: int | None = None,
-        kept: KeptTunings | None = None,
-    ) -> None:
-        self.tunable, self.shares = tunable, shares
-        self.steps = [round(longer * test.steps) for _, _, test in chosen]
-        self.tunings, self.taken = [], []
-        for (run, _, test), steps in zip(chosen, self.steps, strict=True):
-            there = None if fold is None or kept is None else kept.get(run, test.steps, fold)
-            self.taken.append(0 if there is None else steps)
-            self.tunings.append(there or tunable.tuning(run.K, run.fits, plain=test.steps == 0))
-
-    @staticmethod
-    def learn(models: list[Repeat]) -> None:
-        """Take the steps of all candidates of some models."""
-        pieces = [
-            (model.tunable, tuning, taken, steps)
-            for model in models
-            for tuning, taken, steps in zip(model.tunings, model.taken, model.steps, strict=True)
-            if taken < steps
-        ]
-        pieces.sort(key=lambda piece: -piece[1].n_codevectors * piece[3])  # the longest first
-        in_threads(
-            lambda piece: piece[0].tune(*piece[1:]),
-            pieces,
-            threads=models[0].tunable.annealer.threads,
-        )
-
-    def gains(self, rows: Integers) -> Array:
-        """What each of some rows adds to the default score: right or not, less half its loss."""
-        labelled = self.tunable.labelled
-        answers = [tuning.answers(labelled.X[rows]) for tuning in self.tunings]
-        return per_row(mean_answer(answers, self.shares), labelled.classes[rows])
-
-
-def with_tested(
-    chosen: list[Chosen], final: Repeat, tested: list[Repeat]
-) -> tuple[list[Chosen], Repeat]:
-    """The voters, and one of each annealing that was tested, with half of the shares.
-
-    An annealing depends on the order of its rows, of few rows most; a mean over several does less,
-    and these are there already. Voters are dealt out to them by their shares.
-    """
-    kept = final.shares[: MOST_VOTERS - len(tested)]
-    kept = kept[0.5 * kept >= SMALLEST_SHARE]
-    kept = kept / kept.sum()
-    places = (np.arange(len(tested)) + 0.5) / len(tested)
-    dealt = np.searchsorted(np.cumsum(final.shares)[:-1], places).tolist()
-    shares = np.append(0.5 * kept, np.full(len(tested), 0.5 / len(tested)))
-    order = np.argsort(-shares, kind="stable")
-    voters = [*chosen[: len(kept)], *(chosen[k] for k in dealt)]
-    others = [model.tunings[k] for model, k in zip(tested, dealt, strict=True)]
-    tunings = [*final.tunings[: len(kept)], *map(_of_another_tree, others)]
-    joined = copy.copy(final)
-    joined.tunings, joined.shares = [tunings[k] for k in order.tolist()], shares[order]
-    return [voters[k] for k in order.tolist()], joined
-
-
-def _of_another_tree(tuning: Tuning) -> Tuning:
-    """Its codevectors have no place in the tree of the path that is kept."""
-    level = tuning.start.level
-    nowhere = np.full(level.n_codevectors, -1, dtype=np.int64)
-    tuning.start = replace(tuning.start, level=replace(level, nodes=nowhere, parents=nowhere))
-    return tuning
-
-
-def falls_behind(new: Repeat, tested: list[Repeat], rng: np.random.Generator) -> bool:
-    """Whether a model does worse than those that were tested, on rows that it and they learnt."""
-    labelled = new.tunable.labelled
-    difference, counts = np.zeros(len(labelled.X)), np.zeros(len(labelled.X))
-    for old in tested:
-        rows = old.tunable.shuffled.rows
-        most = COMPARED_ROWS // len(tested)
-        if len(rows) > most:
-            rows = rng.choice(rows, most, replace=False)
-        difference[rows] += new.gains(rows) - old.gains(rows)
-        counts[rows] += 1
-    seen = counts > 0
-    weight = labelled.emphasis[seen]
-    weight = weight / weight.sum()
-    gain = difference[seen] / counts[seen]
-    mean = float(weight @ gain)
-    error = float(np.sqrt(weight**2 @ (gain - mean) ** 2))
-    return mean < -STANDARD_ERRORS * error
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,8 +51,7 @@ class Selection:
     ``annealer`` is the one the voters come from: that of all rows, or one that was tested.
     ``tunings`` of the voters can go on. A level that answers alone and as it was annealed is
     ``plain`` instead, to be read at its own temperature times ``tempering``. ``calibration`` is
-    of the posterior; ``chosen`` says how well all this does on ``rows`` that were held out;
-    ``share_of_coldest`` how much of the answer is the coldest level's.
+    of the posterior; ``chosen`` says how well all this does on rows that were held out.
     """
 
     annealer: Annealer
@@ -334,25 +63,126 @@ class Selection:
     chosen: Candidate
     voters: tuple[Voter, ...]
     candidates: tuple[Candidate, ...]
-    rows: int
-    share_of_coldest: float
     level_scores: list[float]
+
+
+class Expected(NamedTuple):
+    """What to expect of new rows, by those held out."""
+
+    score: float
+    accuracy: float
+    log_loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Who is to answer, by rows held out, of an annealing of all rows and those without each part.
+
+    ``chosen`` are to answer with these ``shares``, out of all ``runs``, some of them ``kept`` as
+    they were tested. ``expected`` says how well; ``judge`` knows the rows held out, ``few`` those
+    of them by which votes and calibrations are fitted.
+    """
+
+    annealer: Annealer
+    labelled: LabelledRows
+    folds: list[HeldOutFold]
+    runs: list[CandidateRun]
+    kept: KeptTunings
+    chosen: list[Chosen]
+    shares: Array
+    expected: Expected
+    judge: Scorer
+    few: Scorer
+    method: type[Tuning] | None
+    vote: bool
+
+    @property
+    def rows(self) -> int:
+        """Rows that were held out."""
+        return len(self.judge.classes)
 
     @property
     def most_codevectors(self) -> int:
         """Codevectors of the coldest level that was tried."""
-        return max(candidate.n_codevectors for candidate in self.candidates)
+        return self.runs[-1].K
 
+    @property
+    def share_of_coldest(self) -> float:
+        """How much of the answer is the coldest level's."""
+        coldest = [each.run.K == self.most_codevectors for each in self.chosen]
+        return float(self.shares[coldest].sum())
 
-def sizes(path: AnnealingPath, growth: float = GROWTH) -> list[int]:
-    """Numbers of codevectors worth trying, evenly from the first level's to the last's."""
-    first, last = path[0].n_codevectors, path[-1].n_codevectors
-    steps = math.ceil(math.log(last / first, growth))
-    return sorted({round(first * (last / first) ** (k / max(steps, 1))) for k in range(steps + 1)})
+    @with_one_blas_thread
+    def on_all_rows(self, rng: np.random.Generator) -> Selection:
+        """Learn from all rows what was chosen; what was tested answers if that falls behind it."""
+        chosen, shares = self.chosen, self.shares
+        tested = [
+            Repeat(fold.tunable, chosen, shares, fold=k, kept=self.kept)
+            for k, fold in enumerate(self.folds)
+        ]
+        final = self._repeat(self.annealer, rng)
+        Repeat.learn([*tested, final])
+        if falls_behind(final, tested, rng):
+            best = max(tested, key=lambda model: model.mean_gain)
+            totals = [state.total_weight for state in self.annealer.classes]
+            best.tunable.annealer.set_class_weights(totals)
+            final = self._repeat(best.tunable.annealer, rng)
+            Repeat.learn([final])
+            if falls_behind(final, tested, rng):
+                final = best
+        elif self.vote:
+            chosen, final = with_tested(chosen, final, tested)
+            shares = final.shares
+        plain, tempering = None, 1.0
+        if len(chosen) == 1 and chosen[0].test.steps == 0:
+            plain = final.tunable.level(chosen[0].run.K)
+            tempering = final.tunings[0].start.level.temperature / plain.temperature
+        mean = mean_answer([each.test.answers for each in chosen], shares)
+        answering = [  # an annealing without some rows may end with fewer codevectors
+            replace(each.candidate, n_codevectors=tuning.start.level.n_codevectors)
+            for each, tuning in zip(chosen, final.tunings, strict=True)
+        ]
+        of_run = {each.run: each for each in reversed(chosen)}
+        return Selection(
+            annealer=final.tunable.annealer,
+            tunings=final.tunings if plain is None else [],
+            shares=shares if plain is None else np.empty(0),
+            plain=plain,
+            tempering=float(tempering),
+            calibration=self.few.calibration(mean),
+            chosen=Candidate(
+                n_codevectors=sum(each.n_codevectors for each in answering),
+                temperatures=any(each.temperatures for each in answering),
+                relevances=any(each.relevances for each in answering),
+                steps=max(each.steps for each in answering),
+                **self.expected._asdict(),
+            ),
+            voters=tuple(
+                Voter(**vars(each), share=share)
+                for each, share in zip(answering, shares.tolist(), strict=True)
+            ),
+            candidates=tuple(
+                of_run.get(run, Chosen(run, *run.best())).candidate for run in self.runs
+            ),
+            level_scores=[
+                _level_score(level, self.folds, self.judge) for level in final.tunable.path
+            ],
+        )
+
+    def _repeat(self, source: Annealer, rng: np.random.Generator) -> Repeat:
+        """What was chosen, of an annealing, about to be learnt from all rows."""
+        labelled = self.labelled
+        everything = np.arange(len(labelled.X))
+        if labelled.weights is not None:
+            everything = np.flatnonzero(labelled.weights)
+        learnt = np.mean([len(fold.tunable.shuffled.rows) for fold in self.folds])
+        tunable = TunablePath(source, source.path(), labelled, everything, rng, self.method)
+        longer = float(len(everything) / learnt)
+        return Repeat(tunable, self.chosen, self.shares, longer=longer)
 
 
 @with_one_blas_thread
-def anneal_and_select(
+def anneal_and_choose(
     annealer: Annealer,
     labelled: LabelledRows,
     rng: np.random.Generator,
@@ -363,8 +193,8 @@ def anneal_and_select(
     fits: tuple[Fits, ...],
     score: Score | None,
     listen: Callable[[Annealer], None] | None,
-) -> Selection | None:
-    """Anneal, choose levels of the path and fine-tune them; None if there is nothing to choose.
+) -> Choice | None:
+    """Anneal, and choose levels of the path by rows held out; None if there is nothing to choose.
 
     Nor is there where no row can be held out.
 
@@ -419,72 +249,10 @@ def anneal_and_select(
     scores = [np.array([test.score for test in run.tests]) for run in runs]
     resamples = _resamples(few, len(folds), rng)
     chosen, shares = choose(runs, few, slice(None), scores, resamples, vote=vote)
-    everything = (
-        np.arange(len(labelled.X)) if labelled.weights is None else np.flatnonzero(labelled.weights)
-    )
-    tested_models = [
-        Repeat(fold.tunable, chosen, shares, fold=k, kept=kept) for k, fold in enumerate(folds)
-    ]
-    learnt = np.mean([len(fold.tunable.shuffled.rows) for fold in folds])
-
-    def on_all_rows(source: Annealer) -> Repeat:
-        tunable = TunablePath(source, source.path(), labelled, everything, rng, method)
-        return Repeat(tunable, chosen, shares, longer=float(len(everything) / learnt))
-
-    final = on_all_rows(annealer)
-    Repeat.learn([*tested_models, final])
-    if falls_behind(final, tested_models, rng):
-        best = max(tested_models, key=_mean_gain)
-        best.tunable.annealer.set_class_weights([state.total_weight for state in annealer.classes])
-        final = on_all_rows(best.tunable.annealer)
-        Repeat.learn([final])
-        if falls_behind(final, tested_models, rng):
-            final = best
-    elif vote:
-        chosen, final = with_tested(chosen, final, tested_models)
-        shares = final.shares
-    plain, tempering = None, 1.0
-    if len(chosen) == 1 and chosen[0].test.steps == 0:
-        plain = final.tunable.level(chosen[0].run.K)
-        tempering = final.tunings[0].start.level.temperature / plain.temperature
-    mean = mean_answer([each.test.answers for each in chosen], shares)
-    score_, accuracy, log_loss = estimate(runs, few, resamples, vote=vote)
-    candidates = [  # an annealing without some rows may end with fewer codevectors
-        replace(each.candidate, n_codevectors=tuning.start.level.n_codevectors)
-        for each, tuning in zip(chosen, final.tunings, strict=True)
-    ]
-    return Selection(
-        annealer=final.tunable.annealer,
-        tunings=final.tunings if plain is None else [],
-        shares=shares if plain is None else np.empty(0),
-        plain=plain,
-        tempering=float(tempering),
-        calibration=few.calibration(mean),
-        chosen=Candidate(
-            n_codevectors=sum(each.n_codevectors for each in candidates),
-            temperatures=any(each.temperatures for each in candidates),
-            relevances=any(each.relevances for each in candidates),
-            steps=max(each.steps for each in candidates),
-            score=score_,
-            accuracy=accuracy,
-            log_loss=log_loss,
-        ),
-        voters=tuple(
-            Voter(**vars(each), share=share)
-            for each, share in zip(candidates, shares.tolist(), strict=True)
-        ),
-        candidates=tuple(
-            next((each for each in chosen if each.run is run), Chosen(run, *run.best())).candidate
-            for run in runs
-        ),
-        rows=len(rows),
-        share_of_coldest=sum(
-            share
-            for each, share in zip(chosen, shares.tolist(), strict=True)
-            if each.run.K == K_tried[-1]
-        ),
-        level_scores=[_level_score(level, folds, scorer) for level in final.tunable.path],
-    )
+    return Choice(
+        annealer, labelled, folds, runs, kept, chosen, shares,
+        estimate(runs, few, resamples, vote=vote), scorer, few, method, vote,
+    )  # fmt: skip
 
 
 def _with_same_classes(annealer: Annealer) -> Annealer:
@@ -577,10 +345,8 @@ def _resamples(scorer: Scorer, folds: int, rng: np.random.Generator) -> Array:
     return rng.exponential(size=(RESAMPLES, n))
 
 
-def estimate(
-    runs: list[CandidateRun], scorer: Scorer, resamples: Array, *, vote: bool
-) -> tuple[float, float, float]:
-    """Score, accuracy and log loss to expect of new rows.
+def estimate(runs: list[CandidateRun], scorer: Scorer, resamples: Array, *, vote: bool) -> Expected:
+    """What to expect of new rows.
 
     The best of many is partly the luckiest, so no row may judge what it has helped to choose: rows
     are dealt into groups, and each group is answered by whom the others choose and calibrate.
@@ -601,13 +367,7 @@ def estimate(
         replies = [each.test.answers for each in chosen]
         calibration = judge.calibration(mean_answer([reply[others] for reply in replies], shares))
         answers[here] = mean_answer([reply[here] for reply in replies], shares, calibration)
-    return Scorer(scorer.classes, scorer.emphasis, scorer.score)(answers)
-
-
-def _mean_gain(model: Repeat) -> float:
-    """Mean score of a model on rows it has learnt."""
-    rows, emphasis = model.tunable.shuffled.rows[:COMPARED_ROWS], model.tunable.labelled.emphasis
-    return float(np.average(model.gains(rows), weights=emphasis[rows]))
+    return Expected(*Scorer(scorer.classes, scorer.emphasis, scorer.score)(answers))
 
 
 def _level_score(level: Level, folds: list[HeldOutFold], scorer: Scorer) -> float:
@@ -619,42 +379,3 @@ def _level_score(level: Level, folds: list[HeldOutFold], scorer: Scorer) -> floa
         answers.append(model.posterior(tunable.divergence, X, len(log_prior)))
     score, accuracy, _ = scorer(np.concatenate(answers))
     return accuracy if scorer.score is None else score
-
-
-def run_candidates(
-    runs: list[CandidateRun], scorer: Scorer, *, fine_tuned: bool, rows: int
-) -> KeptTunings:
-    """Test candidates as they are fine-tuned, giving up those that fall behind."""
-    kept = KeptTunings()
-
-    def test(running: list[CandidateRun], steps: int) -> None:
-        longest_first = sorted(running, key=lambda run: -run.K)
-        pieces = [(run, fold) for run in longest_first for fold in range(len(run.folds))]
-        answers = in_threads(
-            lambda piece: piece[0].go_on(piece[1], steps),
-            pieces,
-            threads=running[0].folds[0].tunable.annealer.threads,
-        )
-        found = dict(zip(pieces, answers, strict=True))
-        for run in running:
-            replies = [found[run, fold] for fold in range(len(run.folds))]
-            run.be_tested(steps, np.concatenate(replies), scorer)
-            if steps >= sorted(SURVIVORS)[1]:  # before, copying takes more time than it saves
-                kept.keep(run, steps)
-
-    test(runs, 0)
-    if not fine_tuned:
-        return kept
-    steps, running = FIRST_TEST, list(runs)
-    while running := [run for run in running if steps <= run.most_steps(rows)]:
-        test(running, steps)
-        met = steps * BATCH >= rows or steps >= max(SURVIVORS)  # before that rare ones were not
-        if steps >= min(SURVIVORS) and met:
-            running = [run for run in running if run.still_better]
-        if steps in SURVIVORS:
-            running.sort(key=lambda run: -run.prospects)
-            coldest = [run for run in running if run.K == runs[-1].K][:1]
-            running = running[: SURVIVORS[steps]]
-            running += [run for run in coldest if run not in running]
-        steps *= 2
-    return kept

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from annealed.annealing.annealer import Annealer
 from annealed.divergences import Array, BregmanDivergence, Geometry
-from annealed.fine_tuning.held_out import sizes
+from annealed.fine_tuning.candidates import sizes
 from annealed.fine_tuning.methods import TUNINGS, SoftTuning, Tuning
 from annealed.fine_tuning.model import TEMPERED_ROWS, Fits, as_annealed, tempered
 from annealed.fine_tuning.nearest import Nearest
