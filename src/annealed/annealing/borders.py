@@ -14,8 +14,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from annealed.divergences import Array, BregmanDivergence
 from annealed.kernels import join_peaks, measure_density
@@ -269,8 +267,8 @@ def _neighbours(distances: Array) -> tuple[Integers, Integers]:
     others = distances + np.diag(np.full(n, np.inf))
     near = np.argpartition(others, k - 1, axis=1)[:, :k]
     first, second = np.repeat(np.arange(n), k), near.ravel()
-    graph = csr_array((np.ones(n * k), (first, second)), shape=(n, n))
-    if connected_components(graph, directed=False, return_labels=False) > 1:
+    joins, _, _ = join_peaks(np.zeros(n), first, second, np.arange(n * k))
+    if len(joins) < n - 1:  # not all are connected
         one, other = spanning_tree(distances)
         first, second = np.append(first, one), np.append(second, other)
     pairs = np.unique(np.minimum(first, second) * n + np.maximum(first, second))

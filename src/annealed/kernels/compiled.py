@@ -45,6 +45,9 @@ from annealed.kernels.protocol import (
 from annealed.kernels.sparse_rows import SparseRows, dense
 from annealed.threads import n_threads, threads_for
 
+# An exponential takes as long as so many multiplications.
+EXPONENTIAL = 8
+
 
 def _fastest_core() -> ModuleType:
     baseline = importlib.import_module("annealed.kernels._core_baseline")
@@ -401,7 +404,9 @@ def measure_density(
     widths, mass, squared : ndarray of shape (n,)
         w_j, m_j and s_j.
     """
-    return _measure_density(distances, first, second, 1 / widths, mass, squared, n_threads())
+    exponentials = distances.size + len(first) * len(distances)
+    threads = threads_for(EXPONENTIAL * exponentials)
+    return _measure_density(distances, first, second, 1 / widths, mass, squared, threads)
 
 
 def measure_level(
