@@ -95,6 +95,15 @@ public:
         }
     }
 
+    // Every s_i becomes s_i + by_i, also on average.
+    void shift(const double* by) {
+        for (int i = 0; i < K; ++i) {
+            bias[i] += by[i];
+            by_bias.mean[i] += by[i];
+        }
+        refresh();
+    }
+
     void answer(const RowPointer& pointer, double* posterior) override {
         answer_averaged(read_row(readers_[0], pointer), posterior);
     }

@@ -100,6 +100,13 @@ void define_one_soft_lvq(nb::module_& m, const std::string& name) {
              },
              "X"_a, "order"_a.none(), "classes"_a, "weights"_a.none(), "begin"_a, "end"_a,
              "answer"_a = false, "averaged"_a = false, "threads"_a = 1)
+        .def("shift",
+             [](Model& self, Vector by) {
+                 require_length(by, static_cast<std::size_t>(self.K),
+                                "a shift is of other codevectors");
+                 self.shift(by.data());
+             },
+             "by"_a, "Add to the biases of the codevectors.")
         .def("read",
              [](const Model& self) {
                  const auto K = static_cast<std::size_t>(self.K);

@@ -126,6 +126,8 @@ class ODAClassifier(ClassifierMixin, StreamingEstimator):
         What "does best" means: any scikit-learn scorer, for example "f1" or "average_precision"
         where one class is rare. None: accuracy less half the log loss. Shares of a vote are by
         likelihood; where one level alone scores higher on the rows held out, it answers alone.
+        By a score of predicted classes `fit` also changes the odds between classes, and with them
+        the probabilities, to those at which rows held out score best.
     K_max : int or "auto", default="auto"
         The most codevectors a level may have, over all classes; "auto" is 100, or 10 for each
         class if that is more. `fit` doubles it as long as rows held out are told best by the

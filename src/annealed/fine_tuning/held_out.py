@@ -29,7 +29,15 @@ from annealed.fine_tuning.candidates import (
     sizes,
 )
 from annealed.fine_tuning.methods import Tuning
-from annealed.fine_tuning.model import Calibration, Classes, Fits, Integers, as_annealed
+from annealed.fine_tuning.model import (
+    NO_CALIBRATION,
+    Calibration,
+    Classes,
+    Fits,
+    Integers,
+    as_annealed,
+)
+from annealed.fine_tuning.odds import best_odds, shifted
 from annealed.fine_tuning.repeat import Repeat, falls_behind, with_tested
 from annealed.fine_tuning.scoring import Candidate, Score, Scorer, doubt_of, own_class
 from annealed.fine_tuning.tunable import PARTS, LabelledRows, TunablePath
@@ -66,6 +74,21 @@ class Selection:
     level_scores: list[float]
 
 
+class Answer(NamedTuple):
+    """Who answers, by falling share, and by how much the log odds between classes are changed."""
+
+    chosen: list[Chosen]
+    shares: Array
+    odds: Array
+
+    def on(
+        self, rows: NDArray[Any] | slice, calibration: Calibration = NO_CALIBRATION
+    ) -> NDArray[Any]:
+        """What it says of some of the rows held out."""
+        replies = [shifted(each.test.answers[rows], self.odds) for each in self.chosen]
+        return mean_answer(replies, self.shares, calibration)
+
+
 class Expected(NamedTuple):
     """What to expect of new rows, by those held out."""
 
@@ -78,9 +101,9 @@ class Expected(NamedTuple):
 class Choice:
     """Who is to answer, by rows held out, of an annealing of all rows and those without each part.
 
-    ``chosen`` are to answer with these ``shares``, out of all ``runs``, some of them ``kept`` as
-    they were tested. ``expected`` says how well; ``judge`` knows the rows held out, ``few`` those
-    of them by which votes and calibrations are fitted.
+    The ``answer`` is that of some of all ``runs``, which are ``kept`` as they were tested as far
+    as there is room. ``expected`` says how good it is; ``judge`` knows the rows held out, ``few``
+    those of them by which votes and calibrations are fitted.
     """
 
     annealer: Annealer
@@ -88,8 +111,7 @@ class Choice:
     folds: list[HeldOutFold]
     runs: list[CandidateRun]
     kept: KeptTunings
-    chosen: list[Chosen]
-    shares: Array
+    answer: Answer
     expected: Expected
     judge: Scorer
     few: Scorer
@@ -109,13 +131,13 @@ class Choice:
     @property
     def share_of_coldest(self) -> float:
         """How much of the answer is the coldest level's."""
-        coldest = [each.run.K == self.most_codevectors for each in self.chosen]
-        return float(self.shares[coldest].sum())
+        coldest = [each.run.K == self.most_codevectors for each in self.answer.chosen]
+        return float(self.answer.shares[coldest].sum())
 
     @with_one_blas_thread
     def on_all_rows(self, rng: np.random.Generator) -> Selection:
         """Learn from all rows what was chosen; what was tested answers if that falls behind it."""
-        chosen, shares = self.chosen, self.shares
+        chosen, shares, odds = self.answer
         tested = [
             Repeat(fold.tunable, chosen, shares, fold=k, kept=self.kept)
             for k, fold in enumerate(self.folds)
@@ -133,11 +155,14 @@ class Choice:
         elif self.vote:
             chosen, final = with_tested(chosen, final, tested)
             shares = final.shares
+        if odds.any():
+            for tuning in final.tunings:
+                tuning.shift(odds)
         plain, tempering = None, 1.0
-        if len(chosen) == 1 and chosen[0].test.steps == 0:
+        if len(chosen) == 1 and chosen[0].test.steps == 0 and not odds.any():
             plain = final.tunable.level(chosen[0].run.K)
             tempering = final.tunings[0].start.level.temperature / plain.temperature
-        mean = mean_answer([each.test.answers for each in chosen], shares)
+        mean = Answer(chosen, shares, odds).on(slice(None))
         answering = [  # an annealing without some rows may end with fewer codevectors
             replace(each.candidate, n_codevectors=tuning.start.level.n_codevectors)
             for each, tuning in zip(chosen, final.tunings, strict=True)
@@ -178,7 +203,7 @@ class Choice:
         learnt = np.mean([len(fold.tunable.shuffled.rows) for fold in self.folds])
         tunable = TunablePath(source, source.path(), labelled, everything, rng, self.method)
         longer = float(len(everything) / learnt)
-        return Repeat(tunable, self.chosen, self.shares, longer=longer)
+        return Repeat(tunable, self.answer.chosen, self.answer.shares, longer=longer)
 
 
 @with_one_blas_thread
@@ -248,11 +273,11 @@ def anneal_and_choose(
     few = scorer.on(scorer.few(len(labelled.log_prior)))
     scores = [np.array([test.score for test in run.tests]) for run in runs]
     resamples = _resamples(few, len(folds), rng)
-    chosen, shares = choose(runs, few, slice(None), scores, resamples, vote=vote)
+    answer = choose(runs, few, slice(None), scores, resamples, vote=vote)
+    expected = estimate(runs, few, resamples, vote=vote)
     return Choice(
-        annealer, labelled, folds, runs, kept, chosen, shares,
-        estimate(runs, few, resamples, vote=vote), scorer, few, method, vote,
-    )  # fmt: skip
+        annealer, labelled, folds, runs, kept, answer, expected, scorer, few, method, vote
+    )
 
 
 def _with_same_classes(annealer: Annealer) -> Annealer:
@@ -278,8 +303,8 @@ def choose(
     resamples: Array,
     *,
     vote: bool,
-) -> tuple[list[Chosen], Array]:
-    """Those who answer, by falling share, and their shares.
+) -> Answer:
+    """Who answers.
 
     Alone: the best score, no fine-tuning that does worse than the best of all levels as annealed;
     by the default score with the prior on sizes of :func:`~annealed.fine_tuning.vote.fit_shares`.
@@ -288,12 +313,17 @@ def choose(
     surely worse than alone. ``scores`` of all tests, and the ``judge``, are by some ``rows`` of the
     tests.
     """
+
+    def with_odds(chosen: list[Chosen], shares: Array) -> Answer:
+        answers = [each.test.answers[rows] for each in chosen]
+        return Answer(chosen, shares, best_odds(judge, answers, shares))
+
     annealed = max(each[0] for each in scores)
     best = [Chosen(run, *run.best(annealed, s)) for run, s in zip(runs, scores, strict=True)]
     of_a_row = 0.0 if judge.score is not None else 1 / len(judge.classes)
     alone = max(best, key=lambda each: each.score - of_a_row * math.log(each.run.K))
     if not vote:
-        return [alone], np.ones(1)
+        return with_odds([alone], np.ones(1))
     best = [Chosen(run, *run.best_by_default()) for run in runs]
     if judge.score is None:
         best = [Chosen(run, *run.best(-np.inf, s)) for run, s in zip(runs, scores, strict=True)]
@@ -305,12 +335,12 @@ def choose(
         judge.emphasis * resamples[:, rows],
         np.array([each.run.K for each in different]),
     )
-    chosen = [different[k] for k in voters.tolist()]
+    together = with_odds([different[k] for k in voters.tolist()], shares)
     if judge.score is not None:
-        together = mean_answer([each.test.answers[rows] for each in chosen], shares)
-        if surely_worse(judge, together, alone.test.answers[rows].astype(float)):
-            return [alone], np.ones(1)
-    return chosen, shares
+        best_alone = with_odds([alone], np.ones(1))
+        if surely_worse(judge, together.on(rows), best_alone.on(rows)):
+            return best_alone
+    return together
 
 
 def surely_worse(judge: Scorer, one: Array, other: Array) -> bool:
@@ -361,12 +391,8 @@ def estimate(runs: list[CandidateRun], scorer: Scorer, resamples: Array, *, vote
     ]
     for g, (here, others) in enumerate(parts if n > 1 else []):
         judge = scorer.on(others)
-        chosen, shares = choose(
-            runs, judge, others, [each[g] for each in scores], resamples, vote=vote
-        )
-        replies = [each.test.answers for each in chosen]
-        calibration = judge.calibration(mean_answer([reply[others] for reply in replies], shares))
-        answers[here] = mean_answer([reply[here] for reply in replies], shares, calibration)
+        found = choose(runs, judge, others, [each[g] for each in scores], resamples, vote=vote)
+        answers[here] = found.on(here, judge.calibration(found.on(others)))
     return Expected(*Scorer(scorer.classes, scorer.emphasis, scorer.score)(answers))
 
 

@@ -100,6 +100,11 @@ class Tuning(Runner):
         """p(c|x) of every row as the model stands."""
         return self.model().posterior(self.divergence, X, self.n_classes)
 
+    def shift(self, log_odds: Array) -> None:
+        """Have p(c|x) multiplied by exp of the number of its class, and normalised again."""
+        bias = self.start.bias + log_odds[self.start.level.classes]
+        self.start = replace(self.start, bias=bias)
+
 
 class SoftTuning(Tuning):
     """Soft LVQ."""
@@ -150,6 +155,10 @@ class SoftTuning(Tuning):
     @property
     def steps(self) -> int:
         return self.run.updates
+
+    def shift(self, log_odds: Array) -> None:
+        super().shift(log_odds)
+        self.run.shift(log_odds[self.start.level.classes])
 
     def answers(self, X: NDArray[Any]) -> Array:
         # What `model` would say, sooner.

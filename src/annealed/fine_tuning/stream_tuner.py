@@ -146,8 +146,8 @@ class StreamTuner:
 
     @property
     def follows(self) -> bool:
-        """Whether what answers learns the samples to come: levels as annealed that vote do not."""
-        return len(self.tunings) < 2 or any(tuning.rate for tuning in self.tunings)
+        """Whether what answers learns the samples to come: levels as annealed cannot."""
+        return not self.tunings or any(tuning.rate for tuning in self.tunings)
 
     def leave_to_first(self, temperature: float) -> None:
         """Let the voter with the largest share answer alone, a level of this T that is tracked."""

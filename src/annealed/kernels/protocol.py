@@ -116,6 +116,10 @@ class SoftRun(Run, Protocol):
         """
         ...
 
+    def shift(self, by: Array) -> None:
+        """Add to the bias of every codevector."""
+        ...
+
 
 class NearestRun(Run, Protocol):
     """Nearest neighbours or nearest means at a temperature (cpp/nearest.hpp)."""

@@ -130,6 +130,10 @@ class SoftLVQ:
             moved = value != self.mean[name]  # a prior of 0 is a bias of -inf
             self.mean[name][moved] += share * (value[moved] - self.mean[name][moved])
 
+    def shift(self, by: Array) -> None:
+        self.value["bias"] += by
+        self.mean["bias"] += by
+
     def state(self) -> State:
         state: State = {
             f"{kind}_{name}": array.copy()
