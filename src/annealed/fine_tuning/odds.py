@@ -22,7 +22,7 @@ from annealed.fine_tuning.vote import mean_answer
 # these were more than so many.
 LOWEST, HIGHEST = -1.0, 1.5
 STEP = 0.25
-MOST = 40
+MOST = 25
 
 
 def odds_to_try(frequency: NDArray[np.int64]) -> Array:

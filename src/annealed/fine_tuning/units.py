@@ -18,6 +18,7 @@ from annealed.divergences import Array
 from annealed.fine_tuning.model import Classes
 from annealed.fine_tuning.scoring import per_row
 from annealed.stored import Rule, State, Vector, among, one_length, require
+from annealed.threads import in_threads, with_one_blas_thread
 
 GIVEN, STANDARDISED, SQUASHED = "given", "standardised", "squashed"
 # Features are taken to be in units of their own beyond this ratio of their spreads, and to have
@@ -73,6 +74,7 @@ class Units:
         return slope
 
 
+@with_one_blas_thread
 def choose_units(
     X: NDArray[Any], classes: Classes, weights: Array | None, rng: np.random.Generator
 ) -> Units | None:
@@ -94,10 +96,14 @@ def choose_units(
     known = classes[some]
     if len(some) <= NEIGHBOURS or len(np.unique(known)) < 2:
         return None
+    given = np.asarray(X[some], dtype=float)
     best: Units | None = None
-    before = _told_by_neighbours(np.asarray(X[some], dtype=float), known)
-    for units in tried:
-        gain = (after := _told_by_neighbours(units.to(X[some]), known)) - before
+    before, *found = in_threads(
+        lambda units: _told_by_neighbours(units.to(given) if units else given, known),
+        [None, *tried],
+    )
+    for units, after in zip(tried, found, strict=True):
+        gain = after - before
         if gain.mean() > STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)):
             best, before = units, after
     return best
