@@ -43,7 +43,7 @@ from annealed.stored import Amount, Classes, Count, Positive, Since, State, Vect
 # Samples before the first race with levels; each next one waits until twice as many have come, but
 # no longer than so many.
 EARLIEST = 100
-LONGEST_WAIT = 10_000
+LONGEST_WAIT = 20_000
 # Runners of a race that go on into one that begins before it is over.
 CARRIED = 4
 # Samples that an alarm says to be new: fewer do not start anything.
