@@ -43,8 +43,8 @@ CHUNK_BYTES = 64e6
 GIGABYTES, QUICK_GIGABYTES = 20.0, 0.2
 EMPTY_TASKS = 500
 # Rows, features and clusters of the block engine, and blocks that are summed up once more.
-BLOCK_ROWS, QUICK_BLOCK_ROWS = 1_000_000, 50_000
-BLOCK_FEATURES, BLOCK_CLUSTERS = 64, 200
+BLOCK_ROWS, QUICK_BLOCK_ROWS = 400_000, 50_000
+BLOCK_FEATURES, BLOCK_CLUSTERS = 256, 500
 REPEATED = 10
 BAR = 1.5
 # Rows that others are given.

@@ -34,9 +34,9 @@ from annealed.threads import in_one_thread
 ADDED_AT_ONCE = 8
 # Pieces that drawn rows are cut into for the block engine: as many as sums are added in one task.
 PIECES = 8
-# The work of a block (`annealed.kernels.shared_rows.work`) from which on workers sum it up: a tenth
-# of a second of a core, where the tasks of a block take some 30 ms.
-WORTH_TASKS = 1 << 30
+# The work of a block (`annealed.kernels.shared_rows.work`) from which on workers sum it up: some
+# tenths of a second of a core, where the tasks of a block take some 40 ms more on the clock.
+WORTH_TASKS = 1 << 32
 # Rows drawn of a class at least, as far as it has them: a rare one must be learnt too.
 LEAST_OF_A_CLASS = 1000
 # Samples that the last levels to a given K take of every cluster (`level_length.SAMPLES_TO_CLOSE`).
