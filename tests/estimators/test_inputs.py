@@ -466,6 +466,7 @@ CLASSIFIER = [
     ({"priors": [0.5, -0.5]}, "priors"),
     ({"priors": [0.0, 0.0]}, "priors"),
     ({"priors": [np.nan, 1.0]}, "priors"),
+    ({"priors": {0: 0.3, 1: 0.7}}, "class_weight"),
     ({"class_weight": "heavy"}, "class_weight"),
     ({"class_weight": {7: 1.0}}, "class_weight"),
     ({"class_weight": {0: -1.0}}, "class_weight"),

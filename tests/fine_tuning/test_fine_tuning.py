@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -648,6 +649,18 @@ def test_a_scorer_by_name_and_as_a_callable_decide_alike():
         assert -1e-4 < one.score <= 1
     default = ODAClassifier(**SHORT).fit(X, y)
     assert default.candidates_ != models[0].candidates_
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc_ovr", "neg_brier_score"])
+def test_scorers_of_probabilities_are_given_what_they_accept(scoring):
+    """They refuse 1 + 2e-16, and warn of sums that are 1 in single precision only."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b", "c"], p=[0.8, 0.1, 0.1], size=400)
+    X = rng.normal(size=(400, 4)) + 3.0 * (y[:, None] == np.array(["b", "c", "", ""]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ODAClassifier(scoring=scoring, **SHORT).fit(X, y)
+    assert model.score(X, y) > 0.8
 
 
 @pytest.mark.parametrize("verb", ["fit", "partial_fit"])

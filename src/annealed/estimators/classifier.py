@@ -546,7 +546,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
         def score(answers: Array, classes: NDArray[np.int32]) -> float:
             seen = np.array(self._learner.labels)
             order = np.argsort(seen)
-            given = GivenPosteriors(seen[order], answers[:, order])
+            # Metrics refuse a sure class at 1 + 2e-16, and sums that are 1 in single precision.
+            proba = answers[:, order].astype(float)
+            given = GivenPosteriors(seen[order], proba / proba.sum(axis=1, keepdims=True))
             return float(scorer(given, np.zeros((len(classes), 1)), seen[classes]))
 
         return score

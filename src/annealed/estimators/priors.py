@@ -44,7 +44,13 @@ class ClassPriors:
     def check(self) -> None:
         """Raise ValueError if priors or class weights do not fit the classes."""
         if self.priors is not None:
-            priors = np.asarray(self.priors, dtype=float)
+            try:
+                priors = np.asarray(self.priors, dtype=float)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"priors must be probabilities of the classes {names_of(self.classes.tolist())}, "
+                    f"in this order, got {self.priors!r}; factors by label go into class_weight"
+                ) from None
             if priors.shape != (len(self.classes),):
                 raise ValueError(
                     f"priors must have one entry for each of the {len(self.classes)} classes, got "
