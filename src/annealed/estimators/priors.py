@@ -48,8 +48,9 @@ class ClassPriors:
                 priors = np.asarray(self.priors, dtype=float)
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"priors must be probabilities of the classes {names_of(self.classes.tolist())}, "
-                    f"in this order, got {self.priors!r}; factors by label go into class_weight"
+                    f"priors must be probabilities of the classes "
+                    f"{names_of(self.classes.tolist())}, in this order, got {self.priors!r}; "
+                    "factors by label go into class_weight"
                 ) from None
             if priors.shape != (len(self.classes),):
                 raise ValueError(
