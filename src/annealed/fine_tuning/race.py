@@ -35,6 +35,8 @@ LONGER, LATER_CUT, MORE = 2000, 600, 8
 WINDOWS = WINDOW, 50, 4
 # One sample that is told badly wrong should not decide a race: no class is taken for less likely.
 LEAST_LIKELY = 1e-3
+# Smaller answers are kept as 0, as the core does: they are no normal numbers in single precision.
+SMALLEST = np.finfo(np.float32).tiny
 
 Contestant = Tuning | Nearest
 
@@ -135,6 +137,7 @@ class Race:
         for k, (runner, answers) in enumerate(zip(contestants, self.answers, strict=True)):
             replies = runner.learn(X, None, classes, counted, 0, len(X), answer=True)[present]
             answers[here] = replies
+            answers[here][answers[here] < SMALLEST] = 0.0
             if k == self.leader:
                 wrong = (replies.argmax(axis=1) != own).astype(float)
         self.classes[here], self.counted[here] = own, counted[present]
