@@ -42,7 +42,7 @@ def test_a_rise_of_the_error_rate_is_noticed_soon(seed, rate, rise):
     detector = DriftDetector()
     losses = rng.random(4000) < np.where(np.arange(4000) < 2000, rate, rate + rise)
     alarms = [k for k, loss in enumerate(losses) if detector.update(float(loss))]
-    # After a false alarm, one stream in hundreds, there is little to compare new losses with.
+    # After a false alarm, one stream in a thousand, there is little to compare new losses with.
     assume(not any(k < 2000 for k in alarms))
     assert any(2000 <= k < 2700 for k in alarms)
 
