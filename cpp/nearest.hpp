@@ -348,7 +348,7 @@ void learn_nearest(Nearest<Divergence>& model, const Samples& samples, std::int6
                    std::int64_t end, bool tests, double* posterior) {
     const FlushDenormals flush;
     for (std::int64_t k = begin; k < end; ++k) {
-        const std::int64_t row = samples.order ? samples.order[k] : k;
+        const std::int64_t row = samples.row(k, end, model.d);
         const double w = samples.weights ? samples.weights[row] : 1.0;
         if (w == 0) continue;
         const int y = samples.classes[row];

@@ -18,6 +18,7 @@
 
 #include "level.hpp"
 #include "products.hpp"
+#include "samples.hpp"
 #include "threads.hpp"
 
 namespace annealed {
@@ -636,23 +637,6 @@ private:
     }
 };
 
-// Everything a caller may hand over in one call: rows in any order, one level per class.
-struct Samples {
-    const char* data;
-    std::ptrdiff_t row_stride, feature_stride;  // in elements
-    bool single_precision;
-    const std::int64_t* order;   // or null: rows as they lie
-    const std::int32_t* classes;  // per row of the array, or null: all of class 0
-    const double* weights;        // per row of the array, or null: all 1
-    const std::uint8_t* roles;    // per row of the array, or null: all both
-
-    RowPointer at(std::int64_t row) const {
-        const std::size_t item = single_precision ? sizeof(float) : sizeof(double);
-        return {data + static_cast<std::ptrdiff_t>(item) * row * row_stride, feature_stride,
-                single_precision};
-    }
-};
-
 // Threads that help some levels, until it goes out of scope.
 class Helped {
 public:
@@ -684,8 +668,9 @@ inline std::int64_t learn(const std::vector<LevelBase*>& levels, const Samples& 
                           std::int64_t begin, std::int64_t end, int threads) {
     const FlushDenormals flush;
     const Helped helped(levels, threads);
+    const int d = levels[0]->features();
     for (std::int64_t k = begin; k < end; ++k) {
-        const std::int64_t row = samples.order ? samples.order[k] : k;
+        const std::int64_t row = samples.row(k, end, d);
         const double w = samples.weights ? samples.weights[row] : 1.0;
         if (w == 0) continue;
         const std::size_t c = samples.classes ? static_cast<std::size_t>(samples.classes[row]) : 0;

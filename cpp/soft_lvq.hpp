@@ -446,7 +446,7 @@ void learn_soft(SoftLVQ<Divergence>& model, const Samples& samples, std::int64_t
     const HelpedSteps<Divergence> helped(model, model.threads_for_samples(end - begin, threads));
     std::vector<Labelled> together;
     for (std::int64_t k = begin; k < end; ++k) {
-        const std::int64_t row = samples.order ? samples.order[k] : k;
+        const std::int64_t row = samples.row(k, end, model.d);
         const double w = samples.weights ? samples.weights[row] : 1.0;
         if (w == 0) continue;
         const int y = samples.classes[row];

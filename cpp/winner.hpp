@@ -306,7 +306,7 @@ inline void compete(WinnerBase& run, const Samples& samples, std::int64_t begin,
     const int block = std::min(run.block(), most);
     int waiting = 0;
     for (std::int64_t k = begin; k < end; ++k) {
-        const std::int64_t row = samples.order ? samples.order[k] : k;
+        const std::int64_t row = samples.row(k, end, run.features());
         const double w = samples.weights ? samples.weights[row] : 1.0;
         if (w == 0) continue;
         rows[waiting] = {samples.data + static_cast<std::ptrdiff_t>(item) * row * samples.row_stride,
