@@ -189,14 +189,74 @@ private:
     }
 };
 
+// Finds the group of codevectors with the largest sum of shares, the first of equals.
+class LikeliestGroup {
+public:
+    // What is less than the largest by so much, as a logarithm, is less than its rounding.
+    static constexpr double least_seen = 45;
+
+    LikeliestGroup(const std::int64_t* group, std::int64_t groups, int K)
+        : group_(group), K_(K), share_(static_cast<std::size_t>(groups), 0.0) {}
+
+    // Of exponents in tiles, none of them above `highest`. `lead` becomes the logarithm of how many times
+    // the sum of the likeliest is that of the next.
+    std::int64_t operator()(const double* exponent, double highest, double& lead) {
+        seen_.clear();
+        for (int i = 0; i < K_; i += W) {
+            const Vec here = Vec::load(exponent + i);
+            if (!any_above(here, highest - least_seen)) continue;
+            alignas(64) double e[W];
+            exp(here - Vec::all(highest)).store(e);
+            for (int k = 0; k < std::min(W, K_ - i); ++k) {
+                double& share = share_[group_[i + k]];
+                if (share == 0) seen_.push_back(group_[i + k]);
+                share += e[k];
+            }
+        }
+        if (seen_.empty()) return group_[0];  // nothing can be told: all are impossible
+        std::int64_t best = seen_.front();
+        double most = -1, next = 0;
+        for (const std::int64_t group : seen_) {
+            double& share = share_[group];
+            if (share > most || (share == most && group < best)) {
+                next = std::max(next, most);
+                most = share;
+                best = group;
+            } else {
+                next = std::max(next, share);
+            }
+            share = 0;
+        }
+        lead = std::log(most / next);
+        return best;
+    }
+
+private:
+    const std::int64_t* group_;
+    const int K_;
+    Doubles share_;
+    std::vector<std::int64_t> seen_;
+};
+
+// Which codevectors belong together; all apart where `of` is null.
+struct Groups {
+    const std::int64_t* of = nullptr;  // [K]
+    std::int64_t count = 0;
+};
+
 template <class Divergence>
 void assign(const Codebook& book, const Samples& samples, std::int64_t rows, int threads,
-            std::int64_t* labels) {
+            const Groups& groups, std::int64_t* labels) {
     for_each_row<Divergence>(
         book, samples, rows, threads,
-        each_row([labels, likeliest = Likeliest(book)](std::int64_t k, const Row&,
-                                                       Doubles& values) mutable {
+        each_row([=, likeliest = Likeliest(book),
+                  likeliest_group = LikeliestGroup(groups.of, groups.count, book.K)](
+                     std::int64_t k, const Row&, Doubles& values) mutable {
             labels[k] = likeliest(values);
+            if (!groups.of) return;
+            double lead;
+            const Doubles& exponent = likeliest.exponent;
+            labels[k] = likeliest_group(exponent.data(), exponent[labels[k]], lead);
         }));
 }
 

@@ -1,4 +1,5 @@
-// Peaks of a density joined over ever lower saddles (annealing/borders.py).
+// Places that become one: peaks of a density joined over ever lower saddles, and the shortest edges that
+// connect all (borders.hpp).
 #pragma once
 
 #include <cstdint>
@@ -23,26 +24,73 @@ private:
     std::vector<std::int64_t> parent_;
 };
 
-// Edges first[k], second[k] between n places, in the given order. Where one joins two sets, the root
-// with the lower peak joins the other (of equal ones that of the second end); low, high and used say
-// which did, over which edge. Returns how many joins there were, at most n - 1.
-inline std::int64_t join_peaks(const double* peaks, std::int64_t n, const std::int64_t* first,
-                               const std::int64_t* second, const std::int64_t* order,
-                               std::int64_t edges, std::int64_t* low, std::int64_t* high,
-                               std::int64_t* used) {
+// Undirected edges between places.
+struct Edges {
+    std::vector<std::int64_t> first, second;
+
+    std::int64_t count() const { return static_cast<std::int64_t>(first.size()); }
+    void add(std::int64_t a, std::int64_t b) {
+        first.push_back(a);
+        second.push_back(b);
+    }
+};
+
+// Joins of sets, one after the other: the root with the lower peak joined the other, over which edge.
+struct Joins {
+    std::vector<std::int64_t> low, high, edge;
+};
+
+// Edges between places with such peaks, taken in the given order. Of equal peaks that of the second end
+// is the lower.
+inline Joins join_peaks(const double* peaks, std::int64_t n, const Edges& edges,
+                        const std::vector<std::int64_t>& order) {
     Roots roots(n);
-    std::int64_t joins = 0;
-    for (std::int64_t k = 0; k < edges && joins < n - 1; ++k) {
-        const std::int64_t edge = order[k];
-        std::int64_t a = roots.find(first[edge]), b = roots.find(second[edge]);
+    Joins joins;
+    for (const std::int64_t edge : order) {
+        if (static_cast<std::int64_t>(joins.low.size()) == n - 1) break;
+        std::int64_t a = roots.find(edges.first[edge]), b = roots.find(edges.second[edge]);
         if (a == b) continue;
         if (peaks[a] < peaks[b]) std::swap(a, b);
-        low[joins] = b;
-        high[joins] = a;
-        used[joins++] = edge;
+        joins.low.push_back(b);
+        joins.high.push_back(a);
+        joins.edge.push_back(edge);
         roots.join(b, a);
     }
     return joins;
+}
+
+// Whether edges connect all n places.
+inline bool connected(const Edges& edges, std::int64_t n) {
+    Roots roots(n);
+    std::int64_t sets = n;
+    for (std::int64_t k = 0; k < edges.count(); ++k) {
+        const std::int64_t a = roots.find(edges.first[k]), b = roots.find(edges.second[k]);
+        if (a == b) continue;
+        roots.join(a, b);
+        --sets;
+    }
+    return sets <= 1;
+}
+
+// The shortest edges that connect all n places (Prim); distances [n][n].
+inline void add_spanning_tree(const double* distances, std::int64_t n, Edges& edges) {
+    std::vector<double> nearest(distances, distances + n);
+    std::vector<std::int64_t> parent(static_cast<std::size_t>(n), 0);
+    std::vector<char> within(static_cast<std::size_t>(n), 0);
+    within[0] = 1;
+    for (std::int64_t k = 1; k < n; ++k) {
+        std::int64_t next = -1;
+        for (std::int64_t i = 0; i < n; ++i)
+            if (!within[i] && (next < 0 || nearest[i] < nearest[next])) next = i;
+        within[next] = 1;
+        edges.add(next, parent[next]);
+        const double* here = distances + next * n;
+        for (std::int64_t i = 0; i < n; ++i)
+            if (!within[i] && here[i] < nearest[i]) {
+                nearest[i] = here[i];
+                parent[i] = next;
+            }
+    }
 }
 
 }  // namespace annealed

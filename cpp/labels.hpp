@@ -6,7 +6,8 @@
 // with z = x - c, m_i = mu_i - c, c the mean of the codevectors; the last term is common to all. A
 // codevector further behind the best than rounding could put it is not the likeliest. Mostly one is
 // left; where several are, they are measured by differences. Labels are thus those that differences
-// give, also far from the origin.
+// give, also far from the origin. Of groups of codevectors the one with the largest sum of shares is
+// taken in the same way, where its lead is more than rounding could make.
 #pragma once
 
 #include "associate.hpp"
@@ -73,9 +74,10 @@ public:
     static constexpr bool in_order = false;
 
     LabelWorker(const CentredBook& centred, const Samples& samples, std::int64_t rows,
-                std::int64_t* labels)
-        : centred_(centred), book_(centred.book), samples_(samples), rows_(rows), labels_(labels),
-          likeliest_(book_), z_(static_cast<std::size_t>(rows_at_once) * book_.d),
+                const Groups& groups, std::int64_t* labels)
+        : centred_(centred), book_(centred.book), samples_(samples), rows_(rows), groups_(groups),
+          labels_(labels), likeliest_(book_),
+          likeliest_group_(groups.of, groups.count, book_.K), z_(static_cast<std::size_t>(rows_at_once) * book_.d),
           value_(rows_at_once * centred.constant.size()), exact_(centred.constant.size()) {
         for (std::int64_t m = 0; m < rows_at_once; ++m) {
             readers_.emplace_back(book_.d, book_.matrix);
@@ -96,8 +98,10 @@ private:
     const Codebook& book_;
     const Samples& samples_;
     std::int64_t rows_;
+    const Groups& groups_;
     std::int64_t* labels_;
     Likeliest likeliest_;
+    LikeliestGroup likeliest_group_;
     Doubles z_, value_, exact_;
     std::vector<RowReader<SquaredEuclidean>> readers_;
     Row row_[rows_at_once];
@@ -145,6 +149,7 @@ private:
         for (int i = 0, t = 0; i < size; i += W, t ^= 1) most[t] = max(Vec::load(value + i), most[t]);
         const double highest = largest(max(most[0], most[1]));
         const double bar = highest - doubt;
+        if (groups_.of) return decide_group(m, highest, doubt);
         int left = 0, last = 0;
         for (int i = 0; i < size; i += W)
             if (any_above(Vec::load(value + i), bar))
@@ -153,22 +158,36 @@ private:
         // Where nothing can be told (every difference is lost, or all are impossible) all are left.
         const bool told = highest - bar > 1e-290;
         if (told && left == 1) return last;
+        measure(m, told ? bar : -infinity);
+        return likeliest_(exact_);
+    }
+    std::int64_t decide_group(std::int64_t m, double highest, double doubt) {
+        double lead;
+        if (highest > -infinity) {
+            const std::int64_t best = likeliest_group_(out_[m], highest, lead);
+            if (lead > 2 * doubt) return best;
+        }
+        measure(m, highest - doubt - LikeliestGroup::least_seen);
+        const double exact = likeliest_.exponent[likeliest_(exact_)];
+        return likeliest_group_(likeliest_.exponent.data(), exact, lead);
+    }
+    // Differences of the codevectors that lie above a bar; the others are infinitely far away.
+    void measure(std::int64_t m, double bar) {
         for (int t = 0; t < centred_.tiles.count; ++t) {
-            const bool near = !told || any_above(Vec::load(value + t * W), bar);
+            const bool near = !(bar > -infinity) || any_above(Vec::load(out_[m] + t * W), bar);
             (near ? centred_.tiles.divergence(t, row_[m]) : Vec::all(infinity)).store(&exact_[t * W]);
         }
-        return likeliest_(exact_);
     }
 };
 
 inline void labels_by_products(const Codebook& book, const Samples& samples, std::int64_t rows,
-                               int threads, std::int64_t* out) {
+                               int threads, const Groups& groups, std::int64_t* out) {
     const FlushDenormals flush;
     const CentredBook centred(book);
     const std::int64_t each = rows_in_block(book);
     const double work = static_cast<double>(rows) * book.K * (book.d + 8);
     in_threads((rows + each - 1) / each, threads_for(work, threads),
-               [&] { return LabelWorker(centred, samples, rows, out); });
+               [&] { return LabelWorker(centred, samples, rows, groups, out); });
 }
 
 }  // namespace annealed

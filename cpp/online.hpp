@@ -29,6 +29,9 @@ constexpr double least_association = 1e-7;
 // Times an axis turns before it is measured along, a step of power iteration each.
 constexpr std::int64_t turns_of_a_level = 3;
 
+// Numbers of a codebook from which samples are learnt sixty-four at a time, by as many threads as there are.
+constexpr std::int64_t large_codebook = 16384;
+
 // What a level has learnt beyond the codevectors: per codevector the association-weighted moments
 // of y = <u, x - mu> along its split axis, and steps of power iteration of that axis.
 struct AxisSums {
@@ -60,7 +63,7 @@ public:
                 const double* rho, const double* axis_, const double* memory, const double* low,
                 const double* high, const double* matrix)
         : settings(settings_), K(K_), d(d_), tiles(mu, K_, d_),
-          block(static_cast<std::int64_t>(K_) * d_ < 65536 ? 16 : longest_block),
+          block(static_cast<std::int64_t>(K_) * d_ < large_codebook ? 16 : longest_block),
           r(static_cast<std::size_t>(tiles.count) * W, 0.0), axis(to_tiles(axis_, K_, d_, false)),
           u(axis.size(), 0.0), low_(low ? Doubles(low, low + d_) : Doubles()),
           high_(high ? Doubles(high, high + d_) : Doubles()),
@@ -129,9 +132,8 @@ public:
         for (int t = 0; t < tiles.count; ++t) tiles.refresh(t);
     }
 
-    // A codebook that has outgrown the first-level cache takes its samples sixteen at a time, one that
-    // fills half of a megabyte, where reading it is all the work, sixty-four: with c_i the step of
-    // codevector i on sample n,
+    // A codebook that has outgrown the first-level cache takes its samples sixteen at a time, a large one
+    // sixty-four: with c_i the step of codevector i on sample n,
     //     d(x_j, mu') = (1 - c) d(x_j, mu) + c d(x_j, x_n) - c (1 - c) d(x_n, mu)
     // gives every later distance without touching mu, which is then written once a block; samples
     // are looked at along the axes from where the codevectors stood when it began. Blocks are
@@ -178,6 +180,8 @@ private:
         Doubles between(static_cast<std::size_t>(rows) * rows);
         centre_rows(x, rows);
         share_out(rows, [&](int m) { distances_to_earlier(x, m, rows, d, between.data()); });
+        for (int m = 0; m < rows; ++m)  // read by row
+            for (int k = 0; k < m; ++k) between[k * rows + m] = between[m * rows + k];
         measure_block(x, rows, distances_of);
         for (int k = 0; k < rows; ++k) {
             const double* distances = distances_of[k];
@@ -202,7 +206,7 @@ private:
             const Vec rate = Vec::all(alpha / g / total);
             Vec largest_step = Vec::all(0.0);
             for (std::size_t i = 0; i < padded; i += W)
-                look_ahead(i, k, rows, rate, between, largest_step);
+                look_ahead(i, k, rows, rate, between.data(), largest_step);
             streak = largest(largest_step) < settings.small_step ? streak + 1 : 0;
             fold();
         }
@@ -311,8 +315,9 @@ private:
     // The rows of a block around their mean, where products lose nothing.
     void centre_rows(const double* const* x, int rows) {
         centre_.assign(z_stride_, 0.0);
+        const double share = 1.0 / rows;
         for (int k = 0; k < rows; ++k)
-            for (int j = 0; j < d; ++j) centre_[j] += x[k][j] / rows;
+            for (int j = 0; j < d; ++j) centre_[j] += share * x[k][j];
         z_.assign(rows * z_stride_, 0.0);
         length_.resize(rows);
         for (int k = 0; k < rows; ++k) {
@@ -375,7 +380,7 @@ private:
     }
 
     // Sample k moves the codevectors of a tile, from i on: their weights, and what that means for the later rows.
-    void look_ahead(std::size_t i, int k, int rows, Vec rate, const Doubles& between,
+    void look_ahead(std::size_t i, int k, int rows, Vec rate, const double* between,
                     Vec& largest_step) {
         const Vec q = Vec::load(&e_[i]) * rate, one = Vec::all(1.0);
         if (!any_above(q, 0x1p-60)) return;
@@ -384,10 +389,11 @@ private:
         const Vec here = Vec::load(&divergence_[i]);
         largest_step = max(largest_step, c * c * here);
         const Vec correction = c * rest * here;
-        for (int m = k + 1; m < rows; ++m) {
-            double* later = &ahead_[m * stride_ + i];
-            const Vec apart = Vec::all(between[static_cast<std::size_t>(m) * rows + k]);
-            const Vec value = fmadd(rest, Vec::load(later), c * apart) - correction;
+        const std::size_t stride = stride_;  // for the compiler: what is stored is none of these
+        double* later = &ahead_[(k + 1) * stride + i];
+        const double* apart = &between[static_cast<std::size_t>(k) * rows];
+        for (int m = k + 1; m < rows; ++m, later += stride) {
+            const Vec value = fmadd(rest, Vec::load(later), c * Vec::all(apart[m])) - correction;
             max(value, Vec::all(0.0)).store(later);
         }
         c.store(&moved_[k * stride_ + i]);

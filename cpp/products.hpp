@@ -79,27 +79,31 @@ inline void combine(double* v, std::size_t stride, int d, Start start, const Vec
 
 // |x_m - x_k|^2 of row m and every row k before it, into between[m rows + k].
 inline void distances_to_earlier(const double* const* x, int m, int rows, int d, double* between) {
-    constexpr int together = 4;
-    const auto some = [&](int first, int n) {
-        const double* other[together];
-        Vec sums[together];
-        for (int k = 0; k < together; ++k) {
-            other[k] = x[first + std::min(k, n - 1)];
-            sums[k] = Vec::all(0.0);
-        }
-        int j = 0;
-        for (; j + W <= d; j += W)
-            for (int k = 0; k < together; ++k) {
-                const Vec apart = Vec::load(x[m] + j) - Vec::load(other[k] + j);
-                sums[k] = fmadd(apart, apart, sums[k]);
-            }
-        for (int k = 0; k < together; ++k) {  // a constant number of them: they stay in registers
-            double total = sum(sums[k]);
-            for (int i = j; i < d; ++i) total += (x[m][i] - other[k][i]) * (x[m][i] - other[k][i]);
-            if (k < n) between[static_cast<std::size_t>(m) * rows + first + k] = total;
-        }
+    const double* here = x[m];
+    double* out = between + static_cast<std::size_t>(m) * rows;
+    const auto add = [](const double* a, const double* b, Vec so_far) {
+        const Vec apart = Vec::load(a) - Vec::load(b);
+        return fmadd(apart, apart, so_far);
     };
-    for (int k = 0; k < m; k += together) some(k, std::min(together, m - k));
+    for (int k = 0; k < m; k += 4) {  // by name: an array of sums would not stay in registers
+        const double *p = x[k], *q = x[std::min(k + 1, m)], *r = x[std::min(k + 2, m)],
+                     *s = x[std::min(k + 3, m)];
+        Vec to_p = Vec::all(0.0), to_q = to_p, to_r = to_p, to_s = to_p;
+        int j = 0;
+        for (; j + W <= d; j += W) {
+            to_p = add(here + j, p + j, to_p);
+            to_q = add(here + j, q + j, to_q);
+            to_r = add(here + j, r + j, to_r);
+            to_s = add(here + j, s + j, to_s);
+        }
+        double total[4] = {sum(to_p), sum(to_q), sum(to_r), sum(to_s)};
+        for (; j < d; ++j) {
+            const double* other[4] = {p, q, r, s};
+            for (int n = 0; n < 4; ++n)
+                total[n] += (here[j] - other[n][j]) * (here[j] - other[n][j]);
+        }
+        std::copy(total, total + std::min(4, m - k), out + k);
+    }
 }
 
 }  // namespace annealed

@@ -49,4 +49,5 @@ NB_MODULE(ANNEALED_MODULE, m) {
     define_reading(m);
     define_running(m);
     define_record(m);
+    define_borders(m);
 }

@@ -18,6 +18,7 @@ void define_winners(nanobind::module_& m);
 void define_reading(nanobind::module_& m);
 void define_running(nanobind::module_& m);
 void define_record(nanobind::module_& m);
+void define_borders(nanobind::module_& m);
 
 // Every compiled divergence, with its name in classes and in functions.
 template <class Define>

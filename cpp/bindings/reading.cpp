@@ -2,8 +2,6 @@
 #include <string>
 #include <type_traits>
 
-#include "../density.hpp"
-#include "../joins.hpp"
 #include "../labels.hpp"
 #include "arrays.hpp"
 #include "module.hpp"
@@ -45,21 +43,25 @@ void define_readers(nb::module_& m, const std::string& suffix) {
           },
           "X"_a, "mu"_a, "relevance"_a.none(), "matrix"_a.none(), "threads"_a);
     m.def(("assign_" + suffix).c_str(),
-          [=](Anything X, Matrix mu, Vector log_weight, double T, std::optional<Matrix> matrix,
-              int threads) {
+          [=](Anything X, Matrix mu, Vector log_weight, double T, std::optional<Integers> group,
+              std::int64_t count, std::optional<Matrix> matrix, int threads) {
               const Samples samples = rows_to_read(X, mu.shape(1));
               const auto rows = static_cast<std::int64_t>(X.shape(0));
+              if (group) check_groups(*group, mu, count);
+              require(!group || T > 0, "groups are of a temperature above 0");
               std::int64_t* labels;
               auto array = empty_array<std::int64_t>({X.shape(0)}, labels);
               const Codebook book = book_of(mu, log_weight, T, matrix);
+              const Groups groups{pointer(group), group ? count : 0};
               nb::gil_scoped_release unlocked;
               if constexpr (std::is_same<Divergence, SquaredEuclidean>::value)
-                  labels_by_products(book, samples, rows, threads, labels);
+                  labels_by_products(book, samples, rows, threads, groups, labels);
               else
-                  assign<Divergence>(book, samples, rows, threads, labels);
+                  assign<Divergence>(book, samples, rows, threads, groups, labels);
               return array;
           },
-          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "matrix"_a.none(), "threads"_a);
+          "X"_a, "mu"_a, "log_weight"_a, "T"_a, "group"_a.none(), "groups"_a, "matrix"_a.none(),
+          "threads"_a);
     m.def(("associate_" + suffix).c_str(),
           [=](Anything X, Matrix mu, Vector log_weight, double T, Integers group,
               std::int64_t groups, std::optional<Vector> sharpness,
@@ -122,64 +124,6 @@ void define_readers(nb::module_& m, const std::string& suffix) {
 }
 
 void define_reading(nb::module_& m) {
-    m.def("measure_density",
-          [](Matrix distances, Integers first, Integers second, Vector inverse, Vector mass,
-             Vector squared, int threads) {
-              const std::size_t n = distances.shape(0), middles = first.shape(0);
-              require(n > 0 && distances.shape(1) == n && inverse.shape(0) == n &&
-                          mass.shape(0) == n && squared.shape(0) == n,
-                      "distances, widths and masses do not fit each other");
-              require(second.shape(0) == middles, "a middle lies between two");
-              for (std::size_t k = 0; k < middles; ++k)
-                  for (const Integers* ends : {&first, &second})
-                      require(ends->data()[k] >= 0 && ends->data()[k] < static_cast<std::int64_t>(n),
-                              "a middle is of no codevector");
-              double *at_points, *squares, *at_middles;
-              auto points = empty_array<double>({n}, at_points);
-              auto of_squares = empty_array<double>({n}, squares);
-              auto between = empty_array<double>({middles}, at_middles);
-              {
-                  nb::gil_scoped_release unlocked;
-                  measure_density({distances.data(), inverse.data(), mass.data(), squared.data(),
-                                   static_cast<std::int64_t>(n), first.data(), second.data(),
-                                   static_cast<std::int64_t>(middles), at_points, squares, at_middles},
-                                  threads);
-              }
-              return nb::make_tuple(points, of_squares, between);
-          },
-          "distances"_a, "first"_a, "second"_a, "inverse"_a, "mass"_a, "squared"_a, "threads"_a,
-          "log f and the logarithm of its sum of squares at n codevectors, log f halfway between some.");
-    m.def("join_peaks",
-          [](Vector peaks, Integers first, Integers second, Integers order) {
-              const auto n = static_cast<std::int64_t>(peaks.shape(0));
-              const auto edges = static_cast<std::int64_t>(order.shape(0));
-              require(first.shape(0) == second.shape(0) && first.shape(0) == order.shape(0),
-                      "an edge has two ends and a place");
-              for (std::int64_t k = 0; k < edges; ++k)
-                  for (const Integers* ends : {&first, &second})
-                      require(ends->data()[k] >= 0 && ends->data()[k] < n &&
-                                  order.data()[k] >= 0 && order.data()[k] < edges,
-                              "an edge leads nowhere");
-              const std::size_t most = n > 0 ? static_cast<std::size_t>(n) - 1 : 0;
-              std::vector<std::int64_t> found[3];
-              for (auto& each : found) each.resize(most);
-              std::int64_t joins;
-              {
-                  nb::gil_scoped_release unlocked;
-                  joins = join_peaks(peaks.data(), n, first.data(), second.data(), order.data(),
-                                     edges, found[0].data(), found[1].data(), found[2].data());
-              }
-              nb::list out;
-              for (const auto& each : found) {
-                  std::int64_t* data;
-                  auto array = empty_array<std::int64_t>({static_cast<std::size_t>(joins)}, data);
-                  std::copy(each.begin(), each.begin() + joins, data);
-                  out.append(array);
-              }
-              return nb::tuple(out);
-          },
-          "peaks"_a, "first"_a, "second"_a, "order"_a,
-          "Peaks joined over edges in order: the lower one, the higher one, and the edge.");
     m.def("threads_for", &threads_for, "multiplications"_a, "allowed"_a,
           "How many threads so much work is shared out to.");
     m.def("column_ranges",

@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from predicates import valid_path
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, load_wine, make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
@@ -14,7 +11,7 @@ from thoroughness import tries
 
 import annealed
 from annealed import ODAClustering
-from annealed.annealing.borders import Cut, cuts, halved, loose, spanning_tree, support_between
+from annealed.annealing.borders import Cut, cuts, halved, loose, support_between
 from annealed.annealing.joined_clusters import PlausibleNumbers, cells
 
 ROWS = tries(500, 800)
@@ -49,18 +46,6 @@ def test_the_heavier_side_keeps_its_number():
     first, second = cuts(points, weights, 0.08, 3000.0)[:2]
     changed = first.clusters != second.clusters
     assert set(second.clusters[changed]) == {2} and len(set(first.clusters[changed])) == 1
-
-
-@given(n=st.integers(2, 40), far=st.sampled_from([0.0, 1.0, 100.0]), seed=st.integers(0, 99))
-def test_a_spanning_tree_connects_all_by_the_shortest_way(n, far, seed):
-    points = np.random.default_rng(seed).integers(0, 4, (n, 2)) + far * (np.arange(n)[:, None] % 3)
-    distances = ((points[:, None] - points) ** 2).sum(axis=2).astype(float)  # some are equal
-    one, other = spanning_tree(distances)
-    graph = np.zeros((n, n))
-    graph[one, other] = 1
-    assert len(one) == n - 1 and connected_components(graph, directed=False)[0] == 1
-    shortest = minimum_spanning_tree(distances + 1).sum() - (n - 1)  # 0 is no edge there
-    assert distances[one, other].sum() == pytest.approx(shortest, abs=1e-9)
 
 
 def test_halves_are_round_and_as_many_as_asked_for():

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from kernel_cases import COMPILED, KERNELS, divergence_for, rows_for
 from thoroughness import examples
 
+from annealed.divergences import get_divergence
+from annealed.kernels import CompiledKernel
+
 # Arithmetic of our own: left out where other versions of the dependencies are tried.
 pytestmark = pytest.mark.quality
 
@@ -40,12 +43,42 @@ def test_reading_equals_the_reference(name, seed, K, d):
             compiled.assign(X, mu, log_weight, T)[told],
             reference.assign(X, mu, log_weight, T)[told],
         )
+        if T > 0:
+            np.testing.assert_array_equal(
+                compiled.assign_groups(X, mu, log_weight, T, group, 3),
+                reference.assign_groups(X, mu, log_weight, T, group, 3),
+            )
     np.testing.assert_allclose(
         compiled.divergences(X, mu), divergence.pairwise(X, mu), rtol=1e-8, atol=1e-9
     )
     mine, printed = (kernel.hard_sums(X, mu, w) for kernel in (compiled, reference))
     for one, other in zip(mine, printed, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
+
+
+@examples(30)
+@given(
+    seed=st.integers(0, 2**32 - 1), K=st.integers(1, 40), d=st.integers(1, 20),
+    groups=st.integers(1, 9), T=st.sampled_from([0.01, 1.0, 30.0]),
+    origin=st.sampled_from([0.0, 1e3, 1e7]),
+)  # fmt: skip
+def test_the_likeliest_group_has_the_largest_share_also_far_from_the_origin(
+    seed, K, d, groups, T, origin
+):
+    rng = np.random.default_rng(seed)
+    X, mu = origin + rng.normal(size=(60, d)), origin + rng.normal(size=(K, d))
+    log_weight, group = np.log(rng.dirichlet(np.ones(K))), rng.integers(groups, size=K)
+    kernel = CompiledKernel(get_divergence("squared_euclidean"))
+    shares = kernel.associate(X, mu, log_weight, T, group, groups)[0]
+    answer = kernel.assign_groups(X, mu, log_weight, T, group, groups)
+    assert (shares[np.arange(60), answer] >= shares.max(axis=1) - 1e-12).all()
+
+
+def test_groups_are_of_a_temperature_above_0():
+    kernel = CompiledKernel(get_divergence("squared_euclidean"))
+    one, group = np.zeros((1, 1)), np.zeros(1, dtype=np.int64)
+    with pytest.raises(ValueError, match="temperature above 0"):
+        kernel.assign_groups(one, one, np.zeros(1), 0.0, group, 1)
 
 
 @pytest.mark.parametrize("name", COMPILED)

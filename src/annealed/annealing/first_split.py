@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealed.divergences import Array, BregmanDivergence
+from annealed.threads import in_threads
 
 Mask = NDArray[np.bool_]
 
@@ -55,20 +56,23 @@ def foretell(
     Z = np.asarray(Z * root if root.ndim == 1 else Z @ root)
     if not Z.any():
         return None
-    temperature = largest_eigenvector(Z, w)[0]
     distortion = float(0.5 * w @ (Z**2).sum(axis=1) / w.sum())
-    axes = (_axis(Z[half], w[half], root), _axis(Z[~half], w[~half], root))
-    return FirstSplit(temperature, distortion, axes)
+
+    def look(some: Mask) -> tuple[float, Axis]:
+        return _axis(Z[some], w[some], root)
+
+    (temperature, _), (_, one), (_, other) = in_threads(look, [half | ~half, half, ~half])
+    return FirstSplit(temperature, distortion, (one, other))
 
 
-def _axis(Z: Array, w: Array, root: Array) -> Axis:
-    """The axis that some rows want to split along."""
+def _axis(Z: Array, w: Array, root: Array) -> tuple[float, Axis]:
+    """The temperature some rows want to split at, and the axis along which."""
     if not Z.any():
-        return Axis(np.zeros(Z.shape[1]), 0.0)
+        return 0.0, Axis(np.zeros(Z.shape[1]), 0.0)
     value, axis = largest_eigenvector(Z, w)
     axis = np.asarray(axis / root if root.ndim == 1 else np.linalg.solve(root.T, axis))
     # The sum of w y (x - mu) is sum w C H a/sqrt(<a, H a>), and here <a, H a> = 1.
-    return Axis(axis, float(w.sum() * value * np.sqrt((axis**2).sum())))
+    return value, Axis(axis, float(w.sum() * value * np.sqrt((axis**2).sum())))
 
 
 def largest_eigenvector(Z: Array, w: Array) -> tuple[float, Array]:

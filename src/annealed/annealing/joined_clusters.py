@@ -284,8 +284,7 @@ def assigned(level: Level, divergence: BregmanDivergence, rows: NDArray[Any]) ->
     )  # fmt: skip
     if level.clusters is None:
         return kernel.assign(rows, mu, weight, T)
-    shares = kernel.associate(rows, mu, weight, T, level.groups, int(level.groups.max()) + 1)[0]
-    answer = shares.argmax(axis=1)
+    answer = kernel.assign_groups(rows, mu, weight, T, level.groups, int(level.groups.max()) + 1)
     return np.where(answer == level.n_clusters, -1, answer)
 
 

@@ -11,10 +11,9 @@ from annealed.kernels.choice import WORK_PER_CALL, kernel_for, work_per_call
 from annealed.kernels.compiled import (
     CompiledKernel,
     column_ranges,
-    join_peaks,
-    measure_density,
     measure_level,
 )
+from annealed.kernels.places import Places
 from annealed.kernels.protocol import Kernel
 from annealed.kernels.reference import ReferenceKernel
 from annealed.kernels.run_owner import RunOwner
@@ -22,8 +21,8 @@ from annealed.kernels.shared_rows import SharedRows
 from annealed.kernels.sparse_rows import SparseRows, dense, dense_blocks, welcomes_sparse
 
 __all__ = [
-    "WORK_PER_CALL", "ArrayRows", "BlockKernel", "CompiledKernel", "Kernel", "ReferenceKernel",
-    "RunOwner", "SharedRows", "SparseRows", "column_ranges", "dense", "dense_blocks", "given_back",
-    "is_foreign", "join_peaks", "kernel_for", "measure_density", "measure_level", "to_host",
+    "WORK_PER_CALL", "ArrayRows", "BlockKernel", "CompiledKernel", "Kernel", "Places",
+    "ReferenceKernel", "RunOwner", "SharedRows", "SparseRows", "column_ranges", "dense",
+    "dense_blocks", "given_back", "is_foreign", "kernel_for", "measure_level", "to_host",
     "welcomes_sparse", "work_per_call",
 ]  # fmt: skip

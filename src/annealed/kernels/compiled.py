@@ -45,9 +45,6 @@ from annealed.kernels.protocol import (
 from annealed.kernels.sparse_rows import SparseRows, dense
 from annealed.threads import n_threads, threads_for
 
-# An exponential takes as long as so many multiplications.
-EXPONENTIAL = 8
-
 
 def _fastest_core() -> ModuleType:
     baseline = importlib.import_module("annealed.kernels._core_baseline")
@@ -64,9 +61,7 @@ _warm_up: Callable[..., LevelRun] = core.WarmUp
 _sample_format: Callable[..., SampleFormat] = core.SampleFormat
 _stream: Callable[..., StreamRun] = core.Stream
 _running_standardise: Callable[..., Array] = core.running_standardise
-_measure_density: Callable[..., tuple[Array, Array, Array]] = core.measure_density
 _measure_level: Callable[..., tuple[Array, Array, Array, Array]] = core.measure_level
-_join_peaks: Callable[..., tuple[Integers, Integers, Integers]] = core.join_peaks
 _column_ranges: Callable[..., tuple[Array, Array, bool]] = core.column_ranges
 
 
@@ -294,8 +289,20 @@ class CompiledKernel(Kernel):
         if isinstance(X, SparseRows):
             return sparse_rows.assign(self, X, mu, log_weight, T)
         return self._compiled.assign(
-            X, self._embed(mu), log_weight, T, self.divergence.matrix, _threads(X, mu)
+            X, self._embed(mu), log_weight, T, None, 0, self.divergence.matrix, _threads(X, mu)
         )
+
+    def assign_groups(
+        self, X: Rows, mu: Array, log_weight: Array, T: float, group: Integers, groups: int
+    ) -> Integers:
+        if isinstance(X, ArrayRows):
+            return reading.assign_groups(self.divergence, X, mu, log_weight, T, group, groups)
+        if isinstance(X, SparseRows):
+            return sparse_rows.assign_groups(self, X, mu, log_weight, T, group, groups)
+        return self._compiled.assign(
+            X, self._embed(mu), log_weight, T, group, groups, self.divergence.matrix,
+            _threads(X, mu),
+        )  # fmt: skip
 
     def associate(
         self,
@@ -387,28 +394,6 @@ def column_ranges(X: Rows) -> tuple[Array, Array, bool]:
     return _column_ranges(X, n_threads())
 
 
-def measure_density(
-    distances: Array, first: Integers, second: Integers, widths: Array, mass: Array, squared: Array
-) -> tuple[Array, Array, Array]:
-    """Logarithms of f(x) = sum_j m_j exp(-|x - mu_j|^2 / w_j) (cpp/density.hpp).
-
-    At every codevector f, and the sum of squares sum_j s_j exp(-2 |x - mu_j|^2 / w_j); halfway
-    between ``first`` and ``second`` f alone.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n, n)
-        Squared, between all codevectors.
-    first, second : ndarray of shape (m,)
-        Between which codevectors to look.
-    widths, mass, squared : ndarray of shape (n,)
-        w_j, m_j and s_j.
-    """
-    exponentials = distances.size + len(first) * len(distances)
-    threads = threads_for(EXPONENTIAL * exponentials)
-    return _measure_density(distances, first, second, 1 / widths, mass, squared, threads)
-
-
 def measure_level(
     state: State, critical: Array, error: Array, mass: Array, again: float
 ) -> tuple[Array, Array, Array, Array]:
@@ -427,13 +412,3 @@ def measure_level(
         How often all rows have come, where they come again; else 0.
     """
     return _measure_level(state, critical, error, mass, again)
-
-
-def join_peaks(
-    peaks: Array, first: Integers, second: Integers, order: Integers
-) -> tuple[Integers, Integers, Integers]:
-    """Join places over edges in a given order until all are one (cpp/joins.hpp).
-
-    Of every join the lower peak, which is one with the other from then on, the higher, the edge.
-    """
-    return _join_peaks(peaks, first, second, order)

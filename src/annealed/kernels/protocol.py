@@ -409,6 +409,15 @@ class Kernel(Protocol):
         """
         ...
 
+    def assign_groups(
+        self, X: Rows, mu: Array, log_weight: Array, T: float, group: Integers, groups: int
+    ) -> Integers:
+        """The group of codevectors with the largest sum of weight exp(-d/T) for every row.
+
+        T is above 0.
+        """
+        ...
+
     def associate(
         self,
         X: Rows,

@@ -183,6 +183,23 @@ def assign(kernel: Kernel, X: SparseRows, mu: Array, log_weight: Array, T: float
     return labels
 
 
+def assign_groups(
+    kernel: Kernel,
+    X: SparseRows,
+    mu: Array,
+    log_weight: Array,
+    T: float,
+    group: Integers,
+    groups: int,
+) -> Integers:
+    """As `Kernel.assign_groups`."""
+    labels = np.empty(len(X), dtype=np.int64)
+    for here, rows in X.blocks(PRODUCTS_AT_A_TIME // len(mu)):
+        shares = associate(kernel, rows, mu, log_weight, T, group, groups, None)[0]
+        labels[here] = shares.argmax(axis=1)
+    return labels
+
+
 def associate(
     kernel: Kernel,
     X: SparseRows,

@@ -185,6 +185,11 @@ class BlockKernel(Kernel):
     def assign(self, X: Rows, mu: Array, log_weight: Array, T: float) -> Integers:
         return self.host.assign(X, mu, log_weight, T)
 
+    def assign_groups(
+        self, X: Rows, mu: Array, log_weight: Array, T: float, group: Integers, groups: int
+    ) -> Integers:
+        return self.host.assign_groups(X, mu, log_weight, T, group, groups)
+
     def associate(
         self,
         X: Rows,

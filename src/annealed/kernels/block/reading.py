@@ -65,6 +65,25 @@ def assign(
     return labels
 
 
+def assign_groups(
+    divergence: BregmanDivergence,
+    X: ArrayRows,
+    mu: Array,
+    log_weight: Array,
+    T: float,
+    group: Integers,
+    groups: int,
+) -> Integers:
+    """See `Kernel.assign_groups`."""
+    labels = np.empty(len(X), dtype=np.int64)
+    member = (group[:, None] == np.arange(groups)).astype(float)
+    for here, place, d in _measured(divergence, X, mu):
+        xp, s = place.xp, _exponents(place, d, log_weight, T)
+        shares = xp.exp(s - xp.max(s, axis=1, keepdims=True)) @ place.put(member)
+        labels[here] = to_host(xp.argmax(shares, axis=1))
+    return labels
+
+
 def associate(
     divergence: BregmanDivergence,
     X: ArrayRows,

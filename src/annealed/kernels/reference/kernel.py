@@ -138,6 +138,12 @@ class ReferenceKernel(Kernel):
     def assign(self, X: Rows, mu: Array, log_weight: Array, T: float) -> Integers:
         return np.asarray(exponent(self.divergences(X, mu), log_weight, T).argmax(axis=1))
 
+    def assign_groups(
+        self, X: Rows, mu: Array, log_weight: Array, T: float, group: Integers, groups: int
+    ) -> Integers:
+        shares = self.associate(X, mu, log_weight, T, group, groups)[0]
+        return np.asarray(shares.argmax(axis=1))
+
     def associate(
         self,
         X: Rows,
