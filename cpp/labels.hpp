@@ -1,5 +1,5 @@
-// The likeliest codevector of every row for squared Euclid, by dot products, which take half as many
-// operations as differences and cancel. So they only rule codevectors out:
+// The likeliest codevector of every row for squared Euclid, by dot products in single precision, which take
+// a quarter of the time of differences in double precision, and cancel. So they only rule codevectors out:
 //
 //     log_weight_i - |x - mu_i|^2/T = log_weight_i - |m_i|^2/T + 2 <z, m_i>/T - |z|^2/T
 //
@@ -14,59 +14,79 @@
 
 namespace annealed {
 
+constexpr int FW = 2 * W;  // lanes of Floats
+using Singles = std::vector<float, CacheAligned<float>>;
+
 // What all threads share: the codevectors around their mean.
 struct CentredBook {
     const Codebook& book;
     Tiles<SquaredEuclidean> tiles;  // as they are
     Doubles centre;                 // [d]
-    Doubles dual;                   // 2 m_i/T in tiles; at T = 0 in units of T
-    Doubles constant;               // log_weight_i - |m_i|^2/T, -infinity for those that are impossible
+    int wide_tiles;                 // tiles of FW codevectors
+    Singles dual;                   // [tile][feature][lane] 2 unit m_i/T; T is unit^2 where it is 0
+    Singles constant;               // log_weight_i - |m_i|^2/T, -infinity for those that are impossible
     double per_T, furthest = 0, heaviest = 0;
+    double unit = 1;  // that z is measured in: neither it nor the products leave the range of floats
 
     explicit CentredBook(const Codebook& given)
-        : book(given), tiles(given.mu, given.K, given.d), centre(given.d, 0.0), dual(tiles.mu.size()),
-          constant(static_cast<std::size_t>(tiles.count) * W, -infinity),
-          per_T(given.T == 0 ? 1.0 : 1 / given.T) {
+        : book(given), tiles(given.mu, given.K, given.d), centre(given.d, 0.0),
+          wide_tiles((tiles.count + 1) / 2),
+          dual(static_cast<std::size_t>(wide_tiles) * FW * given.d, 0.0f),
+          constant(static_cast<std::size_t>(wide_tiles) * FW, -std::numeric_limits<float>::infinity()),
+          per_T(1 / given.T) {
         const int K = book.K, d = book.d;
         for (int i = 0; i < K; ++i)
             for (int j = 0; j < d; ++j) centre[j] += book.mu[static_cast<std::size_t>(i) * d + j] / K;
-        for (int i = 0; i < tiles.count * W; ++i) {
-            const std::size_t from = tiles.offset(i / W) + i % W;
-            double square = 0;
+        Doubles square(K, 0.0);
+        for (int i = 0; i < K; ++i) {
             for (int j = 0; j < d; ++j) {
-                const double m = tiles.mu[from + static_cast<std::size_t>(j) * W] - centre[j];
-                dual[from + static_cast<std::size_t>(j) * W] = 2 * per_T * m;
-                square += m * m;
+                const double m = book.mu[static_cast<std::size_t>(i) * d + j] - centre[j];
+                square[i] += m * m;
             }
-            furthest = std::max(furthest, std::sqrt(square));
-            if (i >= K || book.log_weight[i] == -infinity) continue;
+            furthest = std::max(furthest, std::sqrt(square[i]));
+        }
+        if (furthest > 0 && furthest < infinity) unit = std::ldexp(1.0, std::ilogb(furthest));
+        if (book.T == 0) per_T = 1 / unit / unit;
+        for (int i = 0; i < K; ++i) {
+            const std::size_t from = static_cast<std::size_t>(i / FW) * FW * d + i % FW;
+            for (int j = 0; j < d; ++j)
+                dual[from + static_cast<std::size_t>(j) * FW] = static_cast<float>(
+                    2 * per_T * unit * (book.mu[static_cast<std::size_t>(i) * d + j] - centre[j]));
+            if (book.log_weight[i] == -infinity) continue;
             const double weight = book.T == 0 ? 0.0 : book.log_weight[i];
             heaviest = std::max(heaviest, std::abs(weight));
-            constant[i] = weight - per_T * square;
+            constant[i] = static_cast<float>(weight - per_T * square[i]);
         }
     }
-    // How much rounding can move a codevector against another for a row of length |z|, in whichever
-    // way they are measured: both ways add up d terms, each no larger than this.
+    // How much rounding can move a codevector against another for a row of length |z|: by products in
+    // single precision, of d terms that add up to no more than `length` times `furthest`, and by
+    // differences in double precision.
     double doubt(double length) const {
+        constexpr double large = 1e30;  // beyond it floats do not reach
+        if (!(length < large * unit && per_T * furthest * furthest < large)) return infinity;
         const double size = length + furthest;
-        return (8.0 * book.d + 64) * std::numeric_limits<double>::epsilon() *
-               (heaviest + per_T * size * size);
+        const double products = 2 * per_T * length * furthest;
+        const double single = (book.d + 8.0) * products + 8 * (heaviest + per_T * furthest * furthest);
+        const double twice = (8.0 * book.d + 64) * (heaviest + per_T * size * size);
+        return std::numeric_limits<float>::epsilon() * single +
+               std::numeric_limits<double>::epsilon() * twice;
     }
 };
 
 // constant_i + <z, dual_i> of R rows and T tiles.
 template <int R, int T>
-inline void dual_products(const double* const* z, int d, const double* dual,
-                          const double* constant, std::size_t stride, double* const* out) {
-    Vec sum[R][T];
+inline void dual_products(const float* const* z, int d, const float* dual, const float* constant,
+                          std::size_t stride, float* const* out) {
+    Floats sum[R][T];
     for (int m = 0; m < R; ++m)
-        for (int t = 0; t < T; ++t) sum[m][t] = Vec::load(constant + t * W);
+        for (int t = 0; t < T; ++t) sum[m][t] = Floats::load(constant + t * FW);
     for (int j = 0; j < d; ++j)
         for (int m = 0; m < R; ++m)
             for (int t = 0; t < T; ++t)
-                sum[m][t] = fmadd(Vec::all(z[m][j]), Vec::load(dual + t * stride + j * W), sum[m][t]);
+                sum[m][t] =
+                    fmadd(Floats::all(z[m][j]), Floats::load(dual + t * stride + j * FW), sum[m][t]);
     for (int m = 0; m < R; ++m)
-        for (int t = 0; t < T; ++t) sum[m][t].store(out[m] + t * W);
+        for (int t = 0; t < T; ++t) sum[m][t].store(out[m] + t * FW);
 }
 
 class LabelWorker {
@@ -77,8 +97,10 @@ public:
                 const Groups& groups, std::int64_t* labels)
         : centred_(centred), book_(centred.book), samples_(samples), rows_(rows), groups_(groups),
           labels_(labels), likeliest_(book_),
-          likeliest_group_(groups.of, groups.count, book_.K), z_(static_cast<std::size_t>(rows_at_once) * book_.d),
-          value_(rows_at_once * centred.constant.size()), exact_(centred.constant.size()) {
+          likeliest_group_(groups.of, groups.count, book_.K),
+          z_(static_cast<std::size_t>(rows_at_once) * book_.d),
+          value_(rows_at_once * centred.constant.size()), doubles_(centred.constant.size()),
+          exact_(static_cast<std::size_t>(centred.tiles.count) * W) {
         for (std::int64_t m = 0; m < rows_at_once; ++m) {
             readers_.emplace_back(book_.d, book_.matrix);
             at_[m] = &z_[static_cast<std::size_t>(m) * book_.d];
@@ -102,21 +124,24 @@ private:
     std::int64_t* labels_;
     Likeliest likeliest_;
     LikeliestGroup likeliest_group_;
-    Doubles z_, value_, exact_;
+    Singles z_, value_;
+    Doubles doubles_, exact_;
     std::vector<RowReader<SquaredEuclidean>> readers_;
     Row row_[rows_at_once];
-    const double* at_[rows_at_once];
-    double* out_[rows_at_once];
+    const float* at_[rows_at_once];
+    float* out_[rows_at_once];
 
     void label(std::int64_t first, std::int64_t here) {
         double doubt[rows_at_once];
+        const double per_unit = 1 / centred_.unit;
         for (std::int64_t m = 0; m < here; ++m) {
             row_[m] = read_row(readers_[m], samples_.at(first + m));
-            double* z = &z_[static_cast<std::size_t>(m) * book_.d];
+            float* z = &z_[static_cast<std::size_t>(m) * book_.d];
             double square = 0;
             for (int j = 0; j < book_.d; ++j) {
-                z[j] = row_[m].x[j] - centred_.centre[j];
-                square += z[j] * z[j];
+                const double apart = row_[m].x[j] - centred_.centre[j];
+                z[j] = static_cast<float>(apart * per_unit);
+                square += apart * apart;
             }
             doubt[m] = centred_.doubt(std::sqrt(square));
         }
@@ -124,7 +149,7 @@ private:
         for (std::int64_t m = 0; m < here; ++m) labels_[first + m] = decide(m, doubt[m]);
     }
     void multiply(std::int64_t here) {
-        const int tiles = centred_.tiles.count;
+        const int tiles = centred_.wide_tiles;
         for (int t = 0; t < tiles; t += 3) {
             const int wide = std::min(3, tiles - t);
             std::int64_t m = 0;
@@ -136,48 +161,61 @@ private:
     }
     template <int R, int T>
     void some(std::int64_t m, int t) {
-        const std::size_t from = static_cast<std::size_t>(t) * W;
-        double* out[R];
+        const std::size_t from = static_cast<std::size_t>(t) * FW;
+        const std::size_t stride = static_cast<std::size_t>(FW) * book_.d;
+        float* out[R];
         for (int k = 0; k < R; ++k) out[k] = out_[m + k] + from;
-        dual_products<R, T>(at_ + m, book_.d, &centred_.dual[centred_.tiles.offset(t)],
-                            &centred_.constant[from], centred_.tiles.offset(1), out);
+        dual_products<R, T>(at_ + m, book_.d, &centred_.dual[static_cast<std::size_t>(t) * stride],
+                            &centred_.constant[from], stride, out);
     }
     std::int64_t decide(std::int64_t m, double doubt) {
-        const double* value = out_[m];
+        const float* value = out_[m];
         const int size = static_cast<int>(centred_.constant.size());
-        Vec most[2] = {Vec::all(-infinity), Vec::all(-infinity)};  // of every other tile
-        for (int i = 0, t = 0; i < size; i += W, t ^= 1) most[t] = max(Vec::load(value + i), most[t]);
-        const double highest = largest(max(most[0], most[1]));
+        const Floats nothing = Floats::all(-std::numeric_limits<float>::infinity());
+        Floats most[2] = {nothing, nothing};  // of every other tile
+        for (int i = 0, t = 0; i < size; i += FW, t ^= 1)
+            most[t] = max(Floats::load(value + i), most[t]);
+        alignas(64) float each[FW];
+        max(most[0], most[1]).store(each);
+        const double highest = *std::max_element(each, each + FW);
+        // Where nothing can be told (every difference is lost, all are impossible, or numbers are too large)
+        // all are left.
         const double bar = highest - doubt;
-        if (groups_.of) return decide_group(m, highest, doubt);
-        int left = 0, last = 0;
-        for (int i = 0; i < size; i += W)
-            if (any_above(Vec::load(value + i), bar))
-                for (int k = i; k < i + W; ++k)
-                    if (value[k] > bar) ++left, last = k;
-        // Where nothing can be told (every difference is lost, or all are impossible) all are left.
-        const bool told = highest - bar > 1e-290;
-        if (told && left == 1) return last;
+        const bool told = doubt > 1e-30 && bar > -infinity && bar < infinity;
+        if (groups_.of) return decide_group(m, highest, doubt, told);
+        if (told) {
+            const auto above = std::nextafter(static_cast<float>(bar), nothing_below);
+            int left = 0, last = 0;
+            for (int i = 0; i < size; i += FW)
+                if (any_above(Floats::load(value + i), above))
+                    for (int k = i; k < i + FW; ++k)
+                        if (value[k] > above) ++left, last = k;
+            if (left == 1) return last;
+        }
         measure(m, told ? bar : -infinity);
         return likeliest_(exact_);
     }
-    std::int64_t decide_group(std::int64_t m, double highest, double doubt) {
+    std::int64_t decide_group(std::int64_t m, double highest, double doubt, bool told) {
         double lead;
-        if (highest > -infinity) {
-            const std::int64_t best = likeliest_group_(out_[m], highest, lead);
+        if (told) {
+            std::copy(out_[m], out_[m] + doubles_.size(), doubles_.begin());
+            const std::int64_t best = likeliest_group_(doubles_.data(), highest, lead);
             if (lead > 2 * doubt) return best;
         }
-        measure(m, highest - doubt - LikeliestGroup::least_seen);
+        measure(m, told ? highest - doubt - LikeliestGroup::least_seen : -infinity);
         const double exact = likeliest_.exponent[likeliest_(exact_)];
         return likeliest_group_(likeliest_.exponent.data(), exact, lead);
     }
     // Differences of the codevectors that lie above a bar; the others are infinitely far away.
     void measure(std::int64_t m, double bar) {
+        const auto above = std::nextafter(static_cast<float>(bar), nothing_below);
         for (int t = 0; t < centred_.tiles.count; ++t) {
-            const bool near = !(bar > -infinity) || any_above(Vec::load(out_[m] + t * W), bar);
+            const Floats here = Floats::load(out_[m] + t / 2 * FW);
+            const bool near = !(bar > -infinity) || any_above(here, above);
             (near ? centred_.tiles.divergence(t, row_[m]) : Vec::all(infinity)).store(&exact_[t * W]);
         }
     }
+    static constexpr float nothing_below = -std::numeric_limits<float>::infinity();
 };
 
 inline void labels_by_products(const Codebook& book, const Samples& samples, std::int64_t rows,

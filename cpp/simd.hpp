@@ -38,6 +38,18 @@ struct Vec {
     static Vec all(double x) { return {_mm512_set1_pd(x)}; }
     void store(double* p) const { _mm512_storeu_pd(p, v); }
 };
+// Twice as many in single precision, for what is made sure of in double precision afterwards.
+struct Floats {
+    __m512 v;
+    static Floats load(const float* p) { return {_mm512_loadu_ps(p)}; }
+    static Floats all(float x) { return {_mm512_set1_ps(x)}; }
+    void store(float* p) const { _mm512_storeu_ps(p, v); }
+};
+inline Floats fmadd(Floats a, Floats b, Floats c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+inline Floats max(Floats a, Floats b) { return {_mm512_max_ps(a.v, b.v)}; }
+inline bool any_above(Floats a, float b) {
+    return _mm512_cmp_ps_mask(a.v, _mm512_set1_ps(b), _CMP_GT_OQ) != 0;
+}
 inline Vec operator+(Vec a, Vec b) { return {_mm512_add_pd(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_pd(a.v, b.v)}; }
 inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_pd(a.v, b.v)}; }
@@ -92,6 +104,17 @@ struct Vec {
     static Vec all(double x) { return {_mm256_set1_pd(x)}; }
     void store(double* p) const { _mm256_storeu_pd(p, v); }
 };
+struct Floats {
+    __m256 v;
+    static Floats load(const float* p) { return {_mm256_loadu_ps(p)}; }
+    static Floats all(float x) { return {_mm256_set1_ps(x)}; }
+    void store(float* p) const { _mm256_storeu_ps(p, v); }
+};
+inline Floats fmadd(Floats a, Floats b, Floats c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+inline Floats max(Floats a, Floats b) { return {_mm256_max_ps(a.v, b.v)}; }
+inline bool any_above(Floats a, float b) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(a.v, _mm256_set1_ps(b), _CMP_GT_OQ)) != 0;
+}
 inline Vec operator+(Vec a, Vec b) { return {_mm256_add_pd(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm256_sub_pd(a.v, b.v)}; }
 inline Vec operator*(Vec a, Vec b) { return {_mm256_mul_pd(a.v, b.v)}; }
@@ -161,6 +184,33 @@ struct Vec {
     do {                                                      \
         for (int k = 0; k < W; ++k) r.v[k] = (expression);    \
     } while (0)
+struct Floats {
+    float v[2 * W];
+    static Floats load(const float* p) {
+        Floats r;
+        std::memcpy(r.v, p, sizeof r.v);
+        return r;
+    }
+    static Floats all(float x) {
+        Floats r;
+        for (float& lane : r.v) lane = x;
+        return r;
+    }
+    void store(float* p) const { std::memcpy(p, v, sizeof v); }
+};
+inline Floats fmadd(Floats a, Floats b, Floats c) {
+    for (int k = 0; k < 2 * W; ++k) c.v[k] = a.v[k] * b.v[k] + c.v[k];
+    return c;
+}
+inline Floats max(Floats a, Floats b) {
+    for (int k = 0; k < 2 * W; ++k) a.v[k] = a.v[k] > b.v[k] ? a.v[k] : b.v[k];
+    return a;
+}
+inline bool any_above(Floats a, float b) {
+    bool any = false;
+    for (int k = 0; k < 2 * W; ++k) any |= a.v[k] > b;
+    return any;
+}
 inline Vec operator+(Vec a, Vec b) { Vec r; ANNEALED_LANES(a.v[k] + b.v[k]); return r; }
 inline Vec operator-(Vec a, Vec b) { Vec r; ANNEALED_LANES(a.v[k] - b.v[k]); return r; }
 inline Vec operator*(Vec a, Vec b) { Vec r; ANNEALED_LANES(a.v[k] * b.v[k]); return r; }

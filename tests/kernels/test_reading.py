@@ -74,6 +74,27 @@ def test_the_likeliest_group_has_the_largest_share_also_far_from_the_origin(
     assert (shares[np.arange(60), answer] >= shares.max(axis=1) - 1e-12).all()
 
 
+@examples(60)
+@given(
+    seed=st.integers(0, 2**32 - 1), K=st.integers(1, 50), d=st.integers(1, 40),
+    scale=st.sampled_from([1e-150, 1e-25, 1.0, 1e20, 1e140]), far=st.sampled_from([0, 1e3, 1e7]),
+    T=st.sampled_from([0.0, 1e-6, 0.01, 1.0, 1e4]), spread=st.sampled_from([1e-3, 1.0, 1e6]),
+)  # fmt: skip
+def test_labels_are_those_of_differences_at_any_scale_and_origin(seed, K, d, scale, far, T, spread):
+    rng = np.random.default_rng(seed)
+    mu, X = rng.normal(size=(K, d)), spread * rng.normal(size=(40, d))
+    X[:20] = mu[rng.integers(K, size=20)] + 1e-4 * X[:20]
+    log_weight = np.log(rng.dirichlet(np.ones(K)))
+    log_weight[1:][rng.uniform(size=K - 1) < 0.1] = -np.inf
+    kernel = CompiledKernel(get_divergence("squared_euclidean"))
+    X, mu, T = scale * (X + far), scale * (mu + far), scale * scale * T
+    d_ = kernel.divergences(X, mu)
+    exponent = log_weight - d_ / T if T > 0 else np.where(log_weight > -np.inf, -d_, -np.inf)
+    labels = kernel.assign(X, mu, log_weight, T)
+    best = exponent.max(axis=1)
+    assert (exponent[np.arange(40), labels] >= best - 1e-15 * np.abs(best)).all()
+
+
 def test_groups_are_of_a_temperature_above_0():
     kernel = CompiledKernel(get_divergence("squared_euclidean"))
     one, group = np.zeros((1, 1)), np.zeros(1, dtype=np.int64)

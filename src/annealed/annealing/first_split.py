@@ -52,17 +52,23 @@ def foretell(
     if root is None:
         return None
     w = np.ones(len(rows)) if weights is None else weights
-    Z = rows - w @ rows / w.sum()
-    Z = np.asarray(Z * root if root.ndim == 1 else Z @ root)
+    centre = w @ rows / w.sum()
+    order = np.argsort(~half, kind="stable")  # either half in one piece, which needs no copy
+    Z, w, n = rows[order] - centre, w[order], int(half.sum())
+    Z = np.multiply(Z, root, out=Z) if root.ndim == 1 else Z @ root
     if not Z.any():
         return None
-    distortion = float(0.5 * w @ (Z**2).sum(axis=1) / w.sum())
+    unit = 2.0 ** math.frexp(float(max(Z.max(), -Z.min())))[1]  # squares of large ones overflow
+    Z /= unit
 
-    def look(some: Mask) -> tuple[float, Axis]:
+    def look(some: slice) -> tuple[float, Axis]:
         return _axis(Z[some], w[some], root)
 
-    (temperature, _), (_, one), (_, other) = in_threads(look, [half | ~half, half, ~half])
-    return FirstSplit(temperature, distortion, (one, other))
+    parts = [slice(None), slice(n), slice(n, None)]
+    (temperature, _), (_, one), (_, other) = in_threads(look, parts)
+    distortion = float(0.5 * w @ _lengths(Z) / w.sum())
+    one, other = (axis._replace(memory=axis.memory * unit**2) for axis in (one, other))
+    return FirstSplit(temperature * unit**2, distortion * unit**2, (one, other))
 
 
 def _axis(Z: Array, w: Array, root: Array) -> tuple[float, Axis]:
@@ -81,12 +87,10 @@ def largest_eigenvector(Z: Array, w: Array) -> tuple[float, Array]:
     Of many features by Lanczos steps, each new direction made orthogonal to all before.
     """
     w = w / w.sum()
-    unit = 2.0 ** math.frexp(float(np.abs(Z).max()))[1]  # squares of very large numbers overflow
-    Z = Z / unit
     if Z.shape[1] <= FEW_FEATURES:
         values, vectors = np.linalg.eigh((Z * w[:, None]).T @ Z)
-        return float(values[-1]) * unit**2, np.ascontiguousarray(vectors[:, -1])
-    direction = Z[int((w * (Z**2).sum(axis=1)).argmax())]
+        return float(values[-1]), np.ascontiguousarray(vectors[:, -1])
+    direction = Z[int((w * _lengths(Z)).argmax())]
     scale = 0.0
     basis: list[Array] = []
     for _ in range(min(LANCZOS_STEPS, *Z.shape)):
@@ -102,7 +106,12 @@ def largest_eigenvector(Z: Array, w: Array) -> tuple[float, Array]:
             direction = direction - Q.T @ (Q @ direction)
     projected = Z @ np.array(basis).T
     values, vectors = np.linalg.eigh((projected * w[:, None]).T @ projected)
-    return float(values[-1]) * unit**2, np.asarray(vectors[:, -1] @ np.array(basis))
+    return float(values[-1]), np.asarray(vectors[:, -1] @ np.array(basis))
+
+
+def _lengths(Z: Array) -> Array:
+    """The squared length of every row."""
+    return np.asarray(np.einsum("ij,ij->i", Z, Z))
 
 
 def _hessian_root(divergence: BregmanDivergence, mean: Array) -> Array | None:
