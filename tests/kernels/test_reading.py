@@ -43,11 +43,11 @@ def test_reading_equals_the_reference(name, seed, K, d):
             compiled.assign(X, mu, log_weight, T)[told],
             reference.assign(X, mu, log_weight, T)[told],
         )
-        if T > 0:
-            np.testing.assert_array_equal(
-                compiled.assign_groups(X, mu, log_weight, T, group, 3),
-                reference.assign_groups(X, mu, log_weight, T, group, 3),
-            )
+        if T > 0:  # equal shares are told apart by rounding
+            for kernel in (compiled, reference):
+                answer = kernel.assign_groups(X, mu, log_weight, T, group, 3)
+                shares = mine[0][np.arange(40), answer]
+                np.testing.assert_allclose(shares, mine[0].max(axis=1), rtol=1e-9)
     np.testing.assert_allclose(
         compiled.divergences(X, mu), divergence.pairwise(X, mu), rtol=1e-8, atol=1e-9
     )
