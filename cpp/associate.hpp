@@ -192,15 +192,16 @@ private:
 // Finds the group of codevectors with the largest sum of shares, the first of equals.
 class LikeliestGroup {
 public:
-    // What is less than the largest by so much, as a logarithm, is less than its rounding.
-    static constexpr double least_seen = 45;
+    struct Answer {
+        std::int64_t group;
+        double lead;  // the logarithm of how many times its sum is that of the next
+    };
 
     LikeliestGroup(const std::int64_t* group, std::int64_t groups, int K)
         : group_(group), K_(K), share_(static_cast<std::size_t>(groups), 0.0) {}
 
-    // Of exponents in tiles, none of them above `highest`. `lead` becomes the logarithm of how many times
-    // the sum of the likeliest is that of the next.
-    std::int64_t operator()(const double* exponent, double highest, double& lead) {
+    // Of exponents in tiles, none of them above `highest`.
+    Answer operator()(const double* exponent, double highest) {
         seen_.clear();
         for (int i = 0; i < K_; i += W) {
             const Vec here = Vec::load(exponent + i);
@@ -213,7 +214,7 @@ public:
                 share += e[k];
             }
         }
-        if (seen_.empty()) return group_[0];  // nothing can be told: all are impossible
+        if (seen_.empty()) return {group_[0], 0.0};  // nothing can be told: all are impossible
         std::int64_t best = seen_.front();
         double most = -1, next = 0;
         for (const std::int64_t group : seen_) {
@@ -227,8 +228,7 @@ public:
             }
             share = 0;
         }
-        lead = std::log(most / next);
-        return best;
+        return {best, std::log(most / next)};
     }
 
 private:
@@ -254,9 +254,8 @@ void assign(const Codebook& book, const Samples& samples, std::int64_t rows, int
                      std::int64_t k, const Row&, Doubles& values) mutable {
             labels[k] = likeliest(values);
             if (!groups.of) return;
-            double lead;
             const Doubles& exponent = likeliest.exponent;
-            labels[k] = likeliest_group(exponent.data(), exponent[labels[k]], lead);
+            labels[k] = likeliest_group(exponent.data(), exponent[labels[k]]).group;
         }));
 }
 

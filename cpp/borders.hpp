@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -110,7 +109,7 @@ struct View {
     std::size_t clearest = 0;
     double support = 0;  // of the clearest border
 
-    // Wider kernels will not part what is one now.
+    // Whether there is any border at all.
     bool several() const {
         return std::any_of(depth.begin(), depth.end(), [](double one) { return one < 1; });
     }
@@ -140,7 +139,7 @@ public:
     Density(const Places& places, ThreadTeam& team)
         : places_(places), team_(team), edges_(neighbours(places)), widest_(places.widest()),
           log_weights_(places.weights) {
-        for (double& each : log_weights_) each = std::log(std::max(each, 1e-300));
+        for (double& each : log_weights_) each = std::log(std::max(each, least_weight));
     }
 
     double widest() const { return widest_; }
@@ -199,7 +198,7 @@ public:
         if (widths.empty()) widths.push_back(places_.narrowest);
         for (const double width : widths) {
             seen.push_back(view(width));
-            if (!seen.back().several()) break;
+            if (!seen.back().several()) break;  // wider kernels will not part what is one now
         }
         const auto less = [](const View& a, const View& b) { return a.support < b.support; };
         const auto most = std::max_element(seen.begin(), seen.end(), less);
@@ -372,7 +371,7 @@ inline std::vector<Cut> cuts(const Places& places, double least, ThreadTeam& tea
         for (const std::int64_t i : weight(sides.low) > weight(sides.high) ? sides.high : sides.low)
             clusters[i] = number;
         found.push_back({sides.support, clusters});
-        if (sides.support <= least) break;
+        if (sides.support <= least || sides.low.empty() || sides.high.empty()) break;
         consider(sides.high);
         consider(sides.low);
     }

@@ -14,6 +14,9 @@
 
 namespace annealed {
 
+// A codevector of no weight at all counts as one of this.
+constexpr double least_weight = 1e-300;
+
 struct DensityOfCodebook {
     const double* distances;  // [n][n], squared
     const double* inverse;    // [n], 1/w_j
@@ -38,7 +41,7 @@ public:
         std::copy(density.inverse, density.inverse + n, inverse_.begin());
         std::copy(density.log_mass, density.log_mass + n, log_mass_.begin());
         for (std::size_t j = 0; j < n; ++j)
-            if (density.weights[j] > 0) over_weight_[j] = 1 / density.weights[j];
+            over_weight_[j] = 1 / std::max(density.weights[j], least_weight);
     }
     void measure(int piece) {
         double* exponent = &exponents_[padded_ * static_cast<std::size_t>(piece)];
@@ -49,9 +52,6 @@ public:
     }
 
 private:
-    // What is less than the largest by so much, as a logarithm, is less than its rounding.
-    static constexpr double least_seen = 45;
-
     const DensityOfCodebook& density_;
     const std::size_t padded_;
     const int pieces_;

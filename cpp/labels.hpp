@@ -58,35 +58,43 @@ struct CentredBook {
             constant[i] = static_cast<float>(weight - per_T * square[i]);
         }
     }
-    // How much rounding can move a codevector against another for a row of length |z|: by products in
-    // single precision, of d terms that add up to no more than `length` times `furthest`, and by
-    // differences in double precision.
+    // How much rounding can move a codevector against another for a row of length |z|, in whichever way
+    // they are measured; infinity where floats do not reach.
+    //
+    // By products, u = 2^-24: z and dual are off by u of themselves, and a sum of d terms by FMA by d u
+    // of the sum of their sizes (Jeannerod and Rump 2013), which is at most P = 2 |z| |m|/T; the constant c
+    // is off by u |c|, and adding it by u (|c| + P): u ((d + 3) P + 2 |c|) in all, for each of two. What
+    // is flushed to zero is less than 1e-37 a term, in units of either factor. By differences, which add
+    // up d terms no larger than (|z| + |m|)^2/T, the same in double precision.
     double doubt(double length) const {
-        constexpr double large = 1e30;  // beyond it floats do not reach
-        if (!(length < large * unit && per_T * furthest * furthest < large)) return infinity;
-        const double size = length + furthest;
-        const double products = 2 * per_T * length * furthest;
-        const double single = (book.d + 8.0) * products + 8 * (heaviest + per_T * furthest * furthest);
-        const double twice = (8.0 * book.d + 64) * (heaviest + per_T * size * size);
-        return std::numeric_limits<float>::epsilon() * single +
-               std::numeric_limits<double>::epsilon() * twice;
+        constexpr double large = 1e30;
+        const double square = per_T * furthest * furthest, products = 2 * per_T * length * furthest;
+        const double apart = length / unit, size = length + furthest;
+        if (!(apart < large && square < large && products < large)) return infinity;
+        if (!(furthest * furthest > 1e-290)) return infinity;  // too close together for squares
+        const double by_products = (book.d + 8.0) * products + 8 * (heaviest + square);
+        const double by_differences = (8.0 * book.d + 64) * (heaviest + per_T * size * size);
+        return std::numeric_limits<float>::epsilon() * by_products +
+               std::numeric_limits<double>::epsilon() * by_differences +
+               1e-37 * book.d * (1 + apart);
     }
 };
 
-// constant_i + <z, dual_i> of R rows and T tiles.
+// constant_i + <z, dual_i> of R rows and T tiles; the constant, which may be large, comes last.
 template <int R, int T>
 inline void dual_products(const float* const* z, int d, const float* dual, const float* constant,
                           std::size_t stride, float* const* out) {
     Floats sum[R][T];
     for (int m = 0; m < R; ++m)
-        for (int t = 0; t < T; ++t) sum[m][t] = Floats::load(constant + t * FW);
+        for (int t = 0; t < T; ++t) sum[m][t] = Floats::all(0.0f);
     for (int j = 0; j < d; ++j)
         for (int m = 0; m < R; ++m)
             for (int t = 0; t < T; ++t)
                 sum[m][t] =
                     fmadd(Floats::all(z[m][j]), Floats::load(dual + t * stride + j * FW), sum[m][t]);
     for (int m = 0; m < R; ++m)
-        for (int t = 0; t < T; ++t) sum[m][t].store(out[m] + t * FW);
+        for (int t = 0; t < T; ++t)
+            fmadd(Floats::all(1.0f), Floats::load(constant + t * FW), sum[m][t]).store(out[m] + t * FW);
 }
 
 class LabelWorker {
@@ -181,10 +189,10 @@ private:
         // Where nothing can be told (every difference is lost, all are impossible, or numbers are too large)
         // all are left.
         const double bar = highest - doubt;
-        const bool told = doubt > 1e-30 && bar > -infinity && bar < infinity;
+        const bool told = bar > -infinity && bar < infinity;
         if (groups_.of) return decide_group(m, highest, doubt, told);
         if (told) {
-            const auto above = std::nextafter(static_cast<float>(bar), nothing_below);
+            const float above = just_below(bar);
             int left = 0, last = 0;
             for (int i = 0; i < size; i += FW)
                 if (any_above(Floats::load(value + i), above))
@@ -196,26 +204,27 @@ private:
         return likeliest_(exact_);
     }
     std::int64_t decide_group(std::int64_t m, double highest, double doubt, bool told) {
-        double lead;
         if (told) {
             std::copy(out_[m], out_[m] + doubles_.size(), doubles_.begin());
-            const std::int64_t best = likeliest_group_(doubles_.data(), highest, lead);
-            if (lead > 2 * doubt) return best;
+            const LikeliestGroup::Answer found = likeliest_group_(doubles_.data(), highest);
+            if (found.lead > 2 * doubt) return found.group;
         }
-        measure(m, told ? highest - doubt - LikeliestGroup::least_seen : -infinity);
+        measure(m, told ? highest - doubt - least_seen : -infinity);
         const double exact = likeliest_.exponent[likeliest_(exact_)];
-        return likeliest_group_(likeliest_.exponent.data(), exact, lead);
+        return likeliest_group_(likeliest_.exponent.data(), exact).group;
     }
     // Differences of the codevectors that lie above a bar; the others are infinitely far away.
     void measure(std::int64_t m, double bar) {
-        const auto above = std::nextafter(static_cast<float>(bar), nothing_below);
+        const float above = just_below(bar);
         for (int t = 0; t < centred_.tiles.count; ++t) {
             const Floats here = Floats::load(out_[m] + t / 2 * FW);
             const bool near = !(bar > -infinity) || any_above(here, above);
             (near ? centred_.tiles.divergence(t, row_[m]) : Vec::all(infinity)).store(&exact_[t * W]);
         }
     }
-    static constexpr float nothing_below = -std::numeric_limits<float>::infinity();
+    static float just_below(double bar) {
+        return std::nextafter(static_cast<float>(bar), -std::numeric_limits<float>::infinity());
+    }
 };
 
 inline void labels_by_products(const Codebook& book, const Samples& samples, std::int64_t rows,

@@ -390,9 +390,10 @@ private:
         largest_step = max(largest_step, c * c * here);
         const Vec correction = c * rest * here;
         const std::size_t stride = stride_;  // for the compiler: what is stored is none of these
-        double* later = &ahead_[(k + 1) * stride + i];
+        double* later = &ahead_[k * stride + i];
         const double* apart = &between[static_cast<std::size_t>(k) * rows];
-        for (int m = k + 1; m < rows; ++m, later += stride) {
+        for (int m = k + 1; m < rows; ++m) {
+            later += stride;
             const Vec value = fmadd(rest, Vec::load(later), c * Vec::all(apart[m])) - correction;
             max(value, Vec::all(0.0)).store(later);
         }

@@ -43,7 +43,7 @@ struct Samples {
 private:
     static constexpr std::int64_t ahead = 8;
     // Bytes that come together; after so many the processor goes on by itself.
-    static constexpr std::size_t line = 64, far = 1024;
+    static constexpr std::size_t line = 64, most_asked_for = 1024;
 
     std::size_t item() const { return single_precision ? sizeof(float) : sizeof(double); }
     ANNEALED_INLINE void expect(std::int64_t row, int d) const {
@@ -52,10 +52,11 @@ private:
         if (roles) bring_near(roles + row);
         if (feature_stride != 1) return;
         const char* begin = static_cast<const char*>(at(row).data);
-        const char* last = begin + std::min(item() * static_cast<std::size_t>(d), far) - 1;
+        const char* last = begin + std::min(item() * static_cast<std::size_t>(d), most_asked_for) - 1;
         for (const char* here = begin; here < last; here += line) bring_near(here);
         bring_near(last);  // rows do not begin where lines do
     }
 };
+#undef ANNEALED_INLINE
 
 }  // namespace annealed

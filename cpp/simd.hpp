@@ -289,6 +289,8 @@ inline double smallest(Vec a) {
 }
 
 constexpr double exp_floor = -700.0;  // below this exp is taken as exactly 0
+// Of what is less than the largest term by so much, as a logarithm, a few thousand change no sum.
+constexpr double least_seen = 45.0;
 
 // exp(x) for x <= 700 (about 1 ulp): 2^n times a Taylor polynomial on |r| <= ln(2)/2.
 inline Vec exp(Vec x) {

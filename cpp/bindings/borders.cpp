@@ -10,8 +10,11 @@ static Places places_in(const Matrix& distances, const Vector& weights, int dime
     const std::size_t n = weights.shape(0);
     require(n > 0 && distances.shape(0) == n && distances.shape(1) == n,
             "distances and weights do not fit each other");
-    require(dimensions > 0 && narrowest > 0 && samples > 0,
-            "dimensions, widths and samples are positive");
+    const auto positive = [](double value) {  // and neither flushed to zero nor infinite
+        return value >= std::numeric_limits<double>::min() && value < infinity;
+    };
+    require(dimensions > 0 && positive(narrowest) && positive(samples),
+            "dimensions, widths and samples are positive numbers");
     return {Doubles(distances.data(), distances.data() + distances.size()),
             Doubles(weights.data(), weights.data() + n), static_cast<double>(dimensions), narrowest,
             samples};

@@ -48,7 +48,8 @@ void define_readers(nb::module_& m, const std::string& suffix) {
               const Samples samples = rows_to_read(X, mu.shape(1));
               const auto rows = static_cast<std::int64_t>(X.shape(0));
               if (group) check_groups(*group, mu, count);
-              require(!group || T > 0, "groups are of a temperature above 0");
+              require(!group || T >= std::numeric_limits<double>::min(),
+                      "groups are of a temperature above 0");
               std::int64_t* labels;
               auto array = empty_array<std::int64_t>({X.shape(0)}, labels);
               const Codebook book = book_of(mu, log_weight, T, matrix);

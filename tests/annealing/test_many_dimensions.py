@@ -115,6 +115,14 @@ def test_the_first_split_is_foretold_from_above(scale):
     assert found.distortion == pytest.approx((X.var(axis=0)).sum(), rel=1e-9)
 
 
+def test_a_half_of_rows_that_differ_by_next_to_nothing_tells_no_axis():
+    rng = np.random.default_rng(0)
+    X = np.where(np.arange(200)[:, None] % 2, 1.0, 1e-170) * rng.choice([-1, 1], size=(200, 100))
+    X -= X.mean(axis=0)
+    found = foretell(SquaredEuclidean(), np.zeros(100), X, None, np.arange(200) % 2 == 0)
+    assert found.temperature > 0 and np.isfinite(found.axes[0].axis).all()
+
+
 def test_every_row_turns_axes_or_measures():
     rng = np.random.default_rng(0)
     orders = [ShuffledRows(np.arange(0, 31), rng, 2), ShuffledRows(np.arange(31, 50), rng, 2)]

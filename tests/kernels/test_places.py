@@ -60,6 +60,35 @@ def test_neither_unit_nor_origin_matters(seed, exponent):
     )
 
 
+@pytest.mark.parametrize("spread", [1e-2, 1e-5, 1e-8])
+def test_tight_clusters_far_apart_are_seen_as_they_are(spread):
+    rng = np.random.default_rng(0)
+    centres = np.repeat(np.eye(4), 12, axis=0)[:, :3]
+    points, weights = centres + spread * rng.normal(size=(48, 3)), np.full(48, 1 / 48)
+    found = [cut.support for cut in cuts(points, weights, (spread / 2) ** 2, 3000.0)]
+    assert len(found) > 3 and all(support > 0 for support in found[:3])
+    within = [
+        cuts(some, weights[:12], (spread / 2) ** 2, 3000.0)[0].support
+        for some in np.split(points, 4)
+    ]
+    assert found[3] == pytest.approx(max(within), rel=1e-6)
+
+
+def test_codevectors_of_no_weight_count_as_those_of_next_to_none():
+    points, _, narrowest, samples = codebook(0, 30, 50, 2)
+    points[-1] += 100.0
+    supports = []
+    for least in (0.0, 1e-300):
+        weights = np.append(np.full(29, 1 / 29), least)
+        supports.append([cut.support for cut in cuts(points, weights, narrowest, samples)])
+    assert supports[0] == pytest.approx(supports[1], abs=0.5)
+
+
+def test_a_search_ends_where_nothing_can_be_parted():
+    points = np.random.default_rng(0).normal(size=(6, 2)) * 0.01
+    assert len(cuts(points, np.full(6, 1 / 6), 10.0, 1e3, least=-5.0)) < 6
+
+
 def test_borders_are_the_same_bits_in_any_number_of_threads():
     points, weights, narrowest, samples = codebook(0, 301, 3, 4)
     here = places(points, weights, narrowest, samples)
@@ -83,5 +112,7 @@ def test_what_does_not_fit_is_refused():
         here.support_between(np.zeros(4, dtype=np.int64))
     with pytest.raises(ValueError, match="does not exist"):
         here.support_between(np.array([0, 1, 2, 3, 5]))
+    with pytest.raises(ValueError, match="positive"):
+        Places(np.ones((3, 3)), np.ones(3), 1, 1e-310, 9.0).cuts(0.0)
     with pytest.raises(ValueError, match="do not fit each other"):
         Places(np.zeros((3, 2)), np.ones(3), 2, 1.0, 9.0).cuts(0.0)

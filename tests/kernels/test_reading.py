@@ -95,6 +95,29 @@ def test_labels_are_those_of_differences_at_any_scale_and_origin(seed, K, d, sca
     assert (exponent[np.arange(40), labels] >= best - 1e-15 * np.abs(best)).all()
 
 
+@pytest.mark.parametrize("T", [1e4, 1e6, 1e7])
+@pytest.mark.parametrize("d", [100, 784, 3000])
+def test_labels_are_those_of_differences_where_they_differ_by_little(d, T):
+    rng = np.random.default_rng(0)
+    mu, X = rng.normal(size=(30, d)), rng.normal(size=(500, d))
+    kernel = CompiledKernel(get_divergence("squared_euclidean"))
+    log_weight = np.full(30, -np.log(30))
+    labels = kernel.assign(X, mu, log_weight, T)
+    np.testing.assert_array_equal(labels, kernel.divergences(X, mu).argmin(axis=1))
+
+
+def test_labels_of_codevectors_whose_squares_are_too_small_or_too_large():
+    kernel = CompiledKernel(get_divergence("squared_euclidean"))
+    mu = np.array([[-1e-155], [0.0], [1e-155]])
+    assert kernel.assign(np.full((1, 1), 1e-150), mu, np.zeros(3), 1e-307) == 2
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=(336, 3))
+    X = np.full((4, 3), 1e10)
+    d = kernel.divergences(X, mu)
+    labels = kernel.assign(X, mu, np.zeros(336), 1e-29)
+    np.testing.assert_array_equal(d[np.arange(4), labels], d.min(axis=1))
+
+
 def test_groups_are_of_a_temperature_above_0():
     kernel = CompiledKernel(get_divergence("squared_euclidean"))
     one, group = np.zeros((1, 1)), np.zeros(1, dtype=np.int64)

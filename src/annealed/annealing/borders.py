@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.divergences import Array, BregmanDivergence
-from annealed.kernels import Places
+from annealed.divergences import Array, BregmanDivergence, SquaredEuclidean
+from annealed.kernels import Places, kernel_for
 from annealed.path import Level
 
 Integers = NDArray[np.int64]
@@ -55,8 +55,7 @@ def places(points: Array, weights: Array, narrowest: float, samples: float) -> P
     centred = points - weights @ points / weights.sum()
     unit = 2.0 ** math.frexp(float(np.abs(centred).max(initial=0.0)))[1]
     centred /= unit
-    square = (centred**2).sum(axis=1)
-    distances = np.maximum(square[:, None] + square - 2 * centred @ centred.T, 0.0)
+    distances = kernel_for(SquaredEuclidean()).divergences(centred, centred)
     least = max(narrowest / unit / unit, np.finfo(float).tiny)
     return Places(distances, weights, points.shape[1], least, samples)
 

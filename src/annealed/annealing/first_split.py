@@ -73,7 +73,7 @@ def foretell(
 
 def _axis(Z: Array, w: Array, root: Array) -> tuple[float, Axis]:
     """The temperature some rows want to split at, and the axis along which."""
-    if not Z.any():
+    if not _lengths(Z).any():  # squares of very small numbers vanish
         return 0.0, Axis(np.zeros(Z.shape[1]), 0.0)
     value, axis = largest_eigenvector(Z, w)
     axis = np.asarray(axis / root if root.ndim == 1 else np.linalg.solve(root.T, axis))
