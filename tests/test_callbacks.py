@@ -163,13 +163,12 @@ def test_what_cannot_follow_is_refused(wrong, blobs):
 @pytest.mark.parametrize(
     ("parameters", "known"),
     [
-        ({}, True),
-        ({"gamma": 0.8}, True),
+        ({}, False),  # the data decides where the ladder ends
+        ({"T_max": 300.0}, False),
         ({"T_max": 50.0, "T_min": 0.5}, True),
-        ({"T_max": 300.0}, True),
+        ({"T_max": 50.0, "T_min": 0.5, "gamma": 0.8}, True),
         ({"T_min": 1.0}, False),  # the data decides where the ladder begins
         ({"n_clusters": 3}, False),  # it goes on until there are three
-        ({"n_clusters": None, "K_max": 2000, "samples_per_codevector": 1}, True),
         (paper_settings() | {"n_clusters": None}, True),
         (paper_settings() | {"n_clusters": None, "T_max": 30.0}, False),
     ],

@@ -90,6 +90,39 @@ def test_clusters_are_found_whatever_their_shape_and_spread(make, K):
     assert given.n_clusters_ == K and adjusted_rand_score(y, given.labels_) > 0.9
 
 
+def in_threes(radius, rng):
+    """Nine groups in threes, so far apart, with a standard deviation of one."""
+    group = np.repeat(np.arange(9), 120)
+
+    def around(k):
+        return np.c_[np.cos(2 * np.pi * k / 3), np.sin(2 * np.pi * k / 3)]
+
+    centres = around(group // 3) * radius + around(group % 3) * 5
+    return centres + rng.normal(size=(len(group), 2)), group
+
+
+@pytest.mark.parametrize("radius", [40, 100, 400, 5000])
+def test_groups_within_groups_far_apart_are_found(radius):
+    X, y = in_threes(radius, np.random.default_rng(0))
+    model = ODAClustering(random_state=0).fit(X)
+    assert model.n_clusters_ == 9 and adjusted_rand_score(y, model.labels_) > 0.98
+    assert valid_path(model.path_)
+
+
+def test_one_row_far_out_does_not_hide_the_groups():
+    X, y = make_blobs(900, centers=3, n_features=4, cluster_std=1, random_state=1)
+    X[0] = 1e4
+    model = ODAClustering(random_state=0).fit(X)
+    assert adjusted_rand_score(y[1:], model.labels_[1:]) > 0.98
+
+
+def test_more_than_a_hundred_groups_of_the_plane_are_found():
+    grid = np.stack(np.meshgrid(np.arange(12), np.arange(12)), axis=-1).reshape(-1, 2)
+    X, y = make_blobs(40 * 144, centers=9.0 * grid, cluster_std=1, random_state=0)
+    model = ODAClustering(random_state=0).fit(X)
+    assert model.n_clusters_ == 144 and adjusted_rand_score(y, model.labels_) > 0.98
+
+
 def test_iris_has_two_or_three():
     X = load_iris().data
     found = [ODAClustering(random_state=seed).fit(X).n_clusters_ for seed in range(tries(2, 5))]

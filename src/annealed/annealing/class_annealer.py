@@ -329,7 +329,7 @@ class ClassAnnealer(RunOwner):
             enough = samples_to_close(least, len(book), self.rows)
             return max(least, enough // 2) if self.fixed == FINAL else enough
         distortion = self._mean_distortion(book)
-        return samples_per_codevector(book, T, schedule, distortion, self._dimensions, self.rows)
+        return samples_per_codevector(book, T, schedule, distortion, self.dimensions, self.rows)
 
     @property
     def _ends(self) -> bool:
@@ -337,7 +337,7 @@ class ClassAnnealer(RunOwner):
         return self.fixed in (CLOSING, FINAL)
 
     @property
-    def _dimensions(self) -> int:
+    def dimensions(self) -> int:
         """The dimensions over which what is not structure is spread."""
         return self.d if self.features is None else self.features
 
@@ -511,7 +511,7 @@ class ClassAnnealer(RunOwner):
         second order 2 E d(x, mu)/d.
         """
         along = book.critical - errors * book.error
-        least = codebook.zero_for_nan(2 * book.distortion / self._dimensions)
+        least = codebook.zero_for_nan(2 * book.distortion / self.dimensions)
         return np.where(book.error < 0.5 * book.critical, along, least)
 
     def divided(self, book: Codebook, chosen: NDArray[np.int64], rung: int, T: float) -> Codebook:

@@ -22,6 +22,9 @@ Integers = NDArray[np.int64]
 # T is held for this share of the codevectors or more: fewer will find their place on the next
 # level, and a round costs samples for all.
 WORTH_HOLDING = 0.05
+# Below this share of the variance within it a cell has begun to split: at the whole of it where the
+# variance is the same in all directions, else before.
+SPLIT_BY_THEN = 0.6
 # A ladder to a given K grows so many times as many where more than K are asked for.
 GROWN_PAST = 2
 # And ends when associations are hard, H(Q|X) at most this many nats; each of its last levels has
@@ -56,7 +59,8 @@ def end_level(annealer: Annealer, state: ClassAnnealer) -> None:
         _close_given_K(annealer, state, level, unstable)
         return
     state.keep(rung, level)
-    if rung >= annealer.last_rung and _still_to_grow(annealer, level):
+    more = _still_to_grow(annealer, level) or _still_coarse(annealer, state, level)
+    if rung >= annealer.last_rung and more:
         annealer.last_rung = rung + 1
     allowed = _allowed(annealer, unstable, others + K)
     full = _is_full(annealer, K, len(unstable)) or _finer_than_known(annealer, state, level)
@@ -120,6 +124,23 @@ def _end(annealer: Annealer, state: ClassAnnealer, rung: int, temperature: float
         if _back_to_given_K(annealer, state):
             return
     annealer.end_ladder(rung, temperature)
+
+
+def _still_coarse(annealer: Annealer, state: ClassAnnealer, level: ClassLevel) -> bool:
+    """Whether cells have not begun to split at T, as they would at a colder one.
+
+    The end of a ladder is a share of the variance of all samples. What is in groups far apart, or
+    beside a single sample far out, has a variance below that: its own splits are still to come.
+    """
+    schedule = annealer.schedule
+    whole = schedule.thorough and schedule.looks_along_axes
+    if not whole or schedule.T_min is not None or schedule.wanted is not None:
+        return False
+    assert annealer.top is not None
+    scatter = 2 * level.distortion / state.dimensions  # the mean eigenvalue of H C within a cell
+    hottest = float(state.unstable_below(level.book).max())
+    coarse = state.temperature > SPLIT_BY_THEN * scatter
+    return coarse and hottest > COLDEST_TO_GROW * annealer.top
 
 
 def _finer_than_known(annealer: Annealer, state: ClassAnnealer, level: ClassLevel) -> bool:

@@ -173,6 +173,8 @@ class AnnealingEstimator(CallbackSupportMixin, CodevectorEstimator):
         """No ladder of this schedule has more levels; None if that is not known."""
         if schedule.wanted is not None or (schedule.T_max is None and schedule.T_min is not None):
             return None
+        if schedule.thorough and schedule.T_min is None and not schedule.paper:
+            return None  # it goes on where clusters are small beside what is between them
         ratio = PAPER_COLDEST / PAPER_HOTTEST if schedule.paper else COLDEST
         if schedule.T_max is not None and schedule.T_min is not None:
             ratio = schedule.T_min / schedule.T_max

@@ -107,7 +107,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
     T_max, T_min : "auto" or float, default="auto"
         Temperatures to start and end at. "auto" starts just above an estimate of the largest
         eigenvalue of H C, where one codevector becomes unstable (H the Hessian of phi, C the
-        covariance), and ends at 5e-4 of their sum.
+        covariance), and ends at 5e-4 of their sum; later, where the variance within what has been
+        parted by then is smaller still.
     gamma : float in (0, 1), default=0.9
         Cooling factor, T_{k+1} = gamma T_k.
     split : "variance" or "perturb", default="variance"
