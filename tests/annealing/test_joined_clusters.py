@@ -90,6 +90,27 @@ def test_clusters_are_found_whatever_their_shape_and_spread(make, K):
     assert given.n_clusters_ == K and adjusted_rand_score(y, given.labels_) > 0.9
 
 
+@pytest.mark.parametrize("sigma", [1.0, 2.0, 3.0])
+def test_unequal_weights_make_no_clusters(sigma):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(600, 3)), rng.lognormal(sigma=sigma, size=600)
+    assert ODAClustering(random_state=0).fit(X, sample_weight=weights).n_clusters_ == 1
+    X[:200] += 12.0
+    X[200:400] -= 12.0
+    found = ODAClustering(random_state=0).fit(X, sample_weight=weights).n_clusters_
+    assert found == 3 or sigma > 2  # there a row or two outweigh all others
+
+
+def test_where_no_cluster_is_large_enough_all_are_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(340, 2)) + 9 * np.repeat(
+        [[0, 0], [1, 0], [0, 1], [1, 1]], (100,) * 3 + (40,), 0
+    )
+    for size, sizes in ((30, [100, 100, 100, 40]), (50, [100, 100, 100]), (150, [340])):
+        labels = ODAClustering(min_cluster_size=size, random_state=0).fit(X).labels_
+        assert sorted(np.bincount(labels[labels >= 0]), reverse=True) == sizes
+
+
 def in_threes(radius, rng):
     """Nine groups in threes, so far apart, with a standard deviation of one."""
     group = np.repeat(np.arange(9), 120)

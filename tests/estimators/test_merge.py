@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from predicates import valid_model
+from sklearn.metrics import adjusted_rand_score
 
 from annealed import ODAClassifier, ODAClustering
 
@@ -46,6 +47,31 @@ def test_a_merged_classifier_knows_the_classes_of_both_and_goes_on():
     assert joined.score(test, names[k]) > 0.99
     assert joined.partial_fit(test, names[k]).score(test, names[k]) > 0.99
     joined.learn_one([0.0, 0.0], "a")
+
+
+@pytest.mark.parametrize("n", [200, 3000])
+def test_merged_classifiers_of_streams_are_as_good_as_one_of_both(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2 * n + 1000, 2))
+    y = ((X[:, 0] > 0) ^ (X[:, 1] > 0)).astype(int)  # four quarters: means tell nothing
+    here = ODAClassifier(random_state=0).partial_fit(X[:n], y[:n])
+    there = ODAClassifier(random_state=1).partial_fit(X[n : 2 * n], y[n : 2 * n])
+    joined, test = here.merge(there), (X[2 * n :], y[2 * n :])
+    assert joined.score(*test) > min(here.score(*test), there.score(*test)) - 0.01 > 0.88
+    weights = [state.total_weight for state in joined._learner.annealer.classes]
+    np.testing.assert_allclose(weights, np.bincount(y[: 2 * n])[joined._learner.labels])
+
+
+@pytest.mark.parametrize("n", [200, 5000])
+def test_merged_clusters_of_streams_are_no_more_than_there_are(n):
+    rng = np.random.default_rng(0)
+    centres = 6 * rng.normal(size=(6, 4))
+    k = rng.integers(6, size=2 * n)
+    X = centres[k] + rng.normal(size=(2 * n, 4))
+    here, there = (ODAClustering(random_state=0).partial_fit(part) for part in np.split(X, 2))
+    joined = here.merge(there)
+    assert joined.n_clusters_ == 6 and adjusted_rand_score(k, joined.predict(X)) > 0.98
+    assert joined._learner.annealer.classes[0].total_weight == pytest.approx(2 * n)
 
 
 def test_several_are_merged_at_once():

@@ -369,7 +369,7 @@ class JoinedClusters(LevelChooser):
             more = self._more(annealer, reading)
             return more or self._as_round(annealer, reading) or reading.level
         K = self._judge(annealer).n_clusters if judged else 1
-        if K > 1 and self._refuted(annealer, reading.path, K):
+        if K > 1 and (self._refuted(annealer, reading.path, K) or self._too_small(annealer, K)):
             K = 1
         if K > 1 and self.persistence is not None:
             self.plausible = PlausibleNumbers.by_persistence(self.persistence)
@@ -384,6 +384,11 @@ class JoinedClusters(LevelChooser):
             return False
         own = cells(path[-1], path.codebook(K), annealer.divergence)
         return bool(self._support(annealer, path, own) < REFUTED * np.sqrt(K - 1))
+
+    def _too_small(self, annealer: Annealer, K: int) -> bool:
+        """Whether any of K round clusters is of fewer samples than make one."""
+        lightest = float(annealer.path().codebook(K).weights.min())
+        return lightest < self.size / max(self.rows or annealer.classes[0].total_weight, 1)
 
     def _more(self, annealer: Annealer, reading: Reading) -> Level | None:
         """More clusters than there are sure borders, if they persist and are not contradicted."""

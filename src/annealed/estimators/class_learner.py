@@ -440,6 +440,16 @@ class ClassLearner(Learner[ClassSettings]):
         posterior = model.posterior(self.divergence, rows, model.n_classes)
         return np.asarray(posterior.argmax(axis=1) != index, dtype=float)
 
+    def samples_kept(self) -> tuple[Array, NDArray[np.int64], Array] | None:
+        """The latest samples of a stream, by which neighbours answer."""
+        neighbours = None if self.tuner is None else self.tuner.neighbours
+        if neighbours is None or neighbours.samples is None or self.units is not None:
+            return None
+        rows, classes, weights = neighbours.latest(neighbours.samples)
+        if not self.tells_all(len(rows), neighbours.samples, float(weights.sum())):
+            return None
+        return rows, classes.astype(np.int64), weights
+
     # -- units ---------------------------------------------------------------------------------
 
     def in_units(self, rows: NDArray[Any]) -> NDArray[Any]:

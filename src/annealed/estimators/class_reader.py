@@ -129,7 +129,7 @@ class ClassReader(ClassifierMixin, StreamingEstimator):
     @property
     def codevector_labels_(self) -> Labels:
         """Class of every codevector."""
-        return self._labels_of(self._model)
+        return self._labels_of_classes(self._model.classes)
 
     @by_chunk
     @consistent
@@ -249,8 +249,8 @@ class ClassReader(ClassifierMixin, StreamingEstimator):
         density = self._log_density(log_total, level.temperature)
         return density if learner.units is None else density + learner.units.log_slope(given)
 
-    def _labels_of(self, level: Level) -> Labels:
-        labels: Labels = np.array(self._learner.labels)[level.classes]
+    def _labels_of_classes(self, classes: NDArray[Any]) -> Labels:
+        labels: Labels = np.array(self._learner.labels)[classes]
         return labels
 
     def _label_of_class(self, c: int) -> Any:

@@ -271,6 +271,15 @@ class ClusterLearner(Learner[ClusterSettings]):
         if settings.listen is not None:
             settings.listen(fresh)
 
+    def samples_kept(self) -> tuple[Array, NDArray[np.int64], Array] | None:
+        """Samples of a stream that are kept, all of one class."""
+        if self.kept is None:
+            return None
+        rows, weights = self.kept.in_order()
+        if not self.tells_all(len(rows), self.kept.most, float(weights.sum())):
+            return None
+        return rows, np.zeros(len(rows), dtype=np.int64), weights
+
     @property
     def _samples_learnt(self) -> int:
         return super()._samples_learnt if self.kept is None else self.kept.seen_now

@@ -334,15 +334,20 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         if schedule.wanted is not None and samples < schedule.wanted:
             raise ValueError(f"n_samples={samples} should be >= n_clusters={schedule.wanted}.")
         seed = self._seed()
+        # Of unequal weights a sum is known as well as one of so many equal ones (Kish 1965).
+        known = samples
+        if weights is not None and stand_for is None:
+            known = max(round(float(weights.sum() ** 2 / (weights**2).sum())), 1)
         # A codevector for every two rows; finer ones would be the rows themselves.
-        finest = samples // 2 if stand_for is None else samples
+        finest = known // 2 if stand_for is None else samples
         learner_schedule = self._finer(schedule, finest)
         self._learner = self._new_learner(
-            rows.shape[1], divergence, learner_schedule, stand_for or samples, seed
+            rows.shape[1], divergence, learner_schedule, stand_for or known, seed
         )
         choose = self._learner.annealer.choose
-        if drawn is not None and isinstance(choose, JoinedClusters) and choose.size:
-            choose.size = max(round(choose.size * len(rows) / drawn.total), 1)
+        if isinstance(choose, JoinedClusters) and choose.size:
+            of_all = len(rows) / drawn.total if drawn is not None else known / samples
+            choose.size = max(round(choose.size * of_all), 1)
         rng = np.random.default_rng(seed)
         shared, drawn_from = rows, None
         if drawn is not None:

@@ -56,6 +56,18 @@ class Learner(ABC, Generic[S]):
         """What samples are compared by."""
         return self.annealer.divergence
 
+    def samples_kept(self) -> tuple[Array, NDArray[np.int64], Array] | None:
+        """Samples of a stream that are kept, their classes and weights.
+
+        None if there are none, or so few that they do not tell what was learnt.
+        """
+        return None
+
+    def tells_all(self, count: int, most: int, weight: float) -> bool:
+        """Whether samples that are kept are all there were, by their weight, or may be."""
+        total = sum(state.total_weight for state in self.annealer.classes)
+        return count > 0 and (count >= most or weight >= 0.999 * total)
+
     def copy(self) -> Self:
         """A twin that can go on by itself."""
         twin = copy.copy(self)

@@ -47,14 +47,16 @@ STREAM_RULES: dict[str, list[Rule]] = SHARED_RULES | {
 class Summary(NamedTuple):
     """What stands for all that a model has learnt, when it is merged with others.
 
-    rows : its codevectors, in the units given
+    rows : samples that it keeps, or its codevectors, in the units given
     weights : of the samples that each stands for
     labels : their classes, if there are any
+    sampled : whether they are samples
     """
 
     rows: Array
     weights: Array
     labels: NDArray[Any] | None
+    sampled: bool = False
 
 
 class StreamingEstimator(AnnealingEstimator):
@@ -274,9 +276,10 @@ class StreamingEstimator(AnnealingEstimator):
     def merge(self, other: Self, *others: Self) -> Self:
         """One model of several that were learnt on streams of the same features.
 
-        The codevectors of all coldest levels, each with the weight of the samples it stands for,
-        are annealed together as the samples they summarise would be. The result has a path of its
-        own and goes on learning; the models stay as they are.
+        Of streams the samples that all models keep (``recent_samples``) are learnt together, as
+        `fit` would; otherwise the codevectors of all coldest levels are annealed, each with the
+        weight of the samples it stands for, which loses what fine-tuning has learnt. The result has
+        a path of its own and goes on learning; the models stay as they are.
 
         Parameters
         ----------
@@ -309,7 +312,10 @@ class StreamingEstimator(AnnealingEstimator):
         rows, weights = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         labels = None if parts[0].labels is None else np.concatenate([part[2] for part in parts])
         joined: Self = clone(self)
-        joined._learn_summary(rows, labels, weights)
+        if all(part.sampled for part in parts):
+            joined.fit(rows, labels, sample_weight=weights)
+        else:
+            joined._learn_summary(rows, labels, weights)
         for name in ("feature_names_in_", "_keys"):
             if hasattr(self, name):
                 setattr(joined, name, getattr(self, name))
@@ -351,11 +357,20 @@ class StreamingEstimator(AnnealingEstimator):
             )
 
     def _summary(self) -> Summary:
-        """Codevectors of the coldest level, the weight of their samples, and their labels."""
+        """What stands for all that was learnt."""
         annealer = self._learner.annealer
         path = annealer.path()
-        level = path[-1] if path else annealer.model()
         total = np.array([state.total_weight for state in annealer.classes])
+        kept = self._learner.samples_kept()
+        if kept is not None:
+            rows, classes, weights = kept
+            labels = self._labels_of_classes(classes)
+            each = np.bincount(classes, weights, minlength=len(total))
+            if ((each > 0) | (total == 0)).all():  # of every class there are some
+                return Summary(
+                    rows, weights * (total / np.maximum(each, 1e-300))[classes], labels, True
+                )
+        level = path[-1] if path else annealer.model()
         return Summary(
             self._as_given(level).codevectors,
             level.weights * total[level.classes],
@@ -367,6 +382,9 @@ class StreamingEstimator(AnnealingEstimator):
         return level
 
     def _labels_of(self, level: Level) -> NDArray[Any] | None:
+        return self._labels_of_classes(level.classes)
+
+    def _labels_of_classes(self, classes: NDArray[Any]) -> NDArray[Any] | None:
         return None
 
     def _weigh(self, labels: NDArray[Any] | None, weights: Array) -> None:
