@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from predicates import same_model, valid_model
 from scipy.integrate import trapezoid
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.preprocessing import StandardScaler
 
 import annealed
@@ -68,6 +68,18 @@ def test_wine_in_its_own_units_is_as_good_as_standardised():
     model = ODAClassifier(random_state=0).fit(X[~test], y[~test])
     assert model.feature_units_ == STANDARDISED
     assert model.score(X[test], y[test]) > 0.93
+
+
+@pytest.mark.parametrize(("share", "cell"), [(0.001, 999.0), (0.005, -9999.0)])
+def test_a_few_cells_far_out_do_little_harm(share, cell):
+    rng = np.random.default_rng(0)
+    X, y = make_classification(1500, 10, n_informative=5, random_state=0)
+    Z = np.where(rng.uniform(size=X.shape) < share, cell, X)
+    clean, wild = (
+        ODAClassifier(random_state=0).fit(rows[:1000], y[:1000]).score(rows[1000:], y[1000:])
+        for rows in (X, Z)
+    )
+    assert wild > clean - 0.06  # up to one row in twenty has such a cell
 
 
 def test_other_divergences_and_streams_take_features_as_they_are():

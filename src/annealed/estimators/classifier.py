@@ -165,8 +165,9 @@ epsilon_r, delta, alpha, alpha_min, thresholds, engine
         them did not help. Of a vote the mean over the voters by their shares.
     feature_units_ : {"given", "standardised", "squashed"}
         In which units features are compared. In `fit` with the squared Euclidean divergence, where
-        features differ tenfold in their spread or have heavy tails, rows decide whether others than
-        those given tell classes apart better. Codevectors are in those given in any case;
+        features differ tenfold in their spread, rows decide whether others than those given tell
+        classes apart better; where features have heavy tails, they, or the tails alone, are
+        squashed. Codevectors are in those given in any case;
         temperatures, divergences and relevances belong to those that are compared.
     path_ : AnnealingPath
         Every level, as annealed. Their scores are accuracies (or what ``scoring`` says) on rows

@@ -4,6 +4,9 @@ Squared distances add features up as they come: one in other units, a million ti
 they see, and one with a few values far out sees nothing but those. Where features look like that,
 rows decide: each is told by its nearest neighbours among the others in which class it is, in the
 units given and in others. Other units are taken only if they do better by more than chance.
+
+Where tails are heavy they are squashed in any case: neighbours do not mind a few rows far out, but
+the variances, steps and temperatures of an annealing go by them.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ GIVEN, STANDARDISED, SQUASHED = "given", "standardised", "squashed"
 # middle half.
 UNLIKE_SPREADS = 10.0
 HEAVY_TAILS = 5.0
+# Tails alone are what lies farther out than so many standard deviations of such a Gaussian.
+TAILS_BEGIN = 3.0
 MIDDLE_HALF = 1.349  # of a Gaussian, in standard deviations
 # Rows that decide, neighbours asked, and standard errors by which other units must be better.
 DECIDING_ROWS = 1000
@@ -39,7 +44,8 @@ _positive = Rule(lambda v: bool((v > 0).all()), "that is positive")
 class Units:
     """How rows are taken to the units they are compared in: z = (x - centre)/scale, then squashed.
 
-    Squashing is asinh: linear in the middle, a logarithm far out, and everything comes back.
+    Squashing is asinh(z)/spread: linear in the middle, a logarithm far out, and everything comes
+    back. Where spread is 1/scale, what is in the middle stays as it was given.
     """
 
     name: Annotated[str, among(STANDARDISED, SQUASHED)]
@@ -89,46 +95,46 @@ def choose_units(
         Decides which rows are asked, if there are many.
     """
     rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
-    tried = _others(X[rows])
-    if not tried:
-        return None
-    some = rng.permutation(rows)[:DECIDING_ROWS]
+    best, *others = _worth_a_try(X[rows])
+    some = rng.permutation(rows)[:DECIDING_ROWS] if others else rows[:0]
     known = classes[some]
     if len(some) <= NEIGHBOURS or len(np.unique(known)) < 2:
-        return None
+        return best
     given = np.asarray(X[some], dtype=float)
-    best: Units | None = None
     before, *found = in_threads(
         lambda units: _told_by_neighbours(units.to(given) if units else given, known),
-        [None, *tried],
+        [best, *others],
     )
-    for units, after in zip(tried, found, strict=True):
+    for units, after in zip(others, found, strict=True):
         gain = after - before
         if gain.mean() > STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)):
             best, before = units, after
     return best
 
 
-def _others(X: NDArray[Any]) -> list[Units]:
-    """Units worth a try: none where features are of one spread and have no heavy tails."""
+def _worth_a_try(X: NDArray[Any]) -> list[Units | None]:
+    """The units that are taken unless others are surely better, and those others; None as given."""
     with np.errstate(all="ignore"):
         centre, spread = X.mean(axis=0, dtype=float), X.std(axis=0, dtype=float)
     alive = spread > 0
     if not alive.any() or not np.isfinite(spread).all():
-        return []
+        return [None]
     low, median, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
     middle = (high - low) / MIDDLE_HALF
-    found = []
-    if spread[alive].max() > UNLIKE_SPREADS * spread[alive].min():
-        scale = np.where(alive, spread, 1.0)
-        found.append(Units(STANDARDISED, centre, scale, np.ones(len(scale))))
     with_middle = middle > 1e-12 * spread
     if (spread > HEAVY_TAILS * middle)[with_middle].any():
         scale = np.where(with_middle, middle, np.where(alive, spread, 1.0))
         squashed = np.arcsinh((X - median) / scale).std(axis=0)
-        spread = np.where(squashed > 0, squashed, 1.0)
-        found.append(Units(SQUASHED, median, scale, spread))
-    return found
+        even = np.where(squashed > 0, squashed, 1.0)
+        wide = TAILS_BEGIN * scale
+        return [
+            Units(SQUASHED, median, scale, even),
+            Units(SQUASHED, median, wide, 1 / wide),  # as given but for the tails
+        ]
+    if spread[alive].max() > UNLIKE_SPREADS * spread[alive].min():
+        scale = np.where(alive, spread, 1.0)
+        return [None, Units(STANDARDISED, centre, scale, np.ones(len(scale)))]
+    return [None]
 
 
 def _told_by_neighbours(Z: Array, classes: Classes) -> Array:
