@@ -168,7 +168,7 @@ private:
         if (rows == 0) return;
         const std::size_t padded = r.size();
         ahead_.resize(block * stride_);
-        moved_.assign(block * stride_, 0.0);
+        moved_.resize(block * stride_);
         watched_.resize(block * stride_);
         int looked = 0;
         const double* x[longest_block];
@@ -318,15 +318,15 @@ private:
         const double share = 1.0 / rows;
         for (int k = 0; k < rows; ++k)
             for (int j = 0; j < d; ++j) centre_[j] += share * x[k][j];
-        z_.assign(rows * z_stride_, 0.0);
-        length_.resize(rows);
-        for (int k = 0; k < rows; ++k) {
+        z_.resize(block * z_stride_);  // what pads a row stays zero
+        length_.resize(block);
+        share_out(rows, [&](int k) {
             double* z = &z_[k * z_stride_];
             for (int j = 0; j < d; ++j) z[j] = x[k][j] - centre_[j];
             Vec square = Vec::all(0.0);
             for (int j = 0; j < d; j += W) square = fmadd(Vec::load(z + j), Vec::load(z + j), square);
             length_[k] = sum(square);
-        }
+        });
     }
 
     // |x - mu_i|^2 = |z|^2 - 2 <z, m_i> + |m_i|^2 with m_i = mu_i - centre, for all rows of a block. Where
@@ -337,7 +337,7 @@ private:
             this->template measure_tiles<wide>(t, rows, distances_of);
         });
         const double size = std::sqrt(*std::max_element(furthest_.begin(), furthest_.end())) +
-                            std::sqrt(*std::max_element(length_.begin(), length_.end()));
+                            std::sqrt(*std::max_element(length_.begin(), length_.begin() + rows));
         const double doubt = (8.0 * d + 64) * std::numeric_limits<double>::epsilon() * size * size;
         if (doubt <= 1e-6 * settings.T) return;
         Row row[longest_block];
@@ -383,7 +383,7 @@ private:
     void look_ahead(std::size_t i, int k, int rows, Vec rate, const double* between,
                     Vec& largest_step) {
         const Vec q = Vec::load(&e_[i]) * rate, one = Vec::all(1.0);
-        if (!any_above(q, 0x1p-60)) return;
+        if (!any_above(q, 0x1p-60)) return Vec::all(0.0).store(&moved_[k * stride_ + i]);
         const Vec grown = one + q, c = q / grown, rest = one - c;
         (Vec::load(&r[i]) * grown).store(&r[i]);
         const Vec here = Vec::load(&divergence_[i]);
