@@ -74,12 +74,14 @@ def bars(K: int, d: int) -> Bars:
 
 def tracking_model(K: int, X: Rows) -> ODAClustering:
     """A model whose path ended as soon as it had K codevectors."""
+    widest = float(np.linalg.eigvalsh(np.atleast_2d(np.cov(X[:1000].T)))[-1])  # half of T_c
     model = ODAClustering(
         K,
         K_max=K,
-        T_min=float(X[:1000].var(axis=0).sum()),  # the ladder goes on below it until K is reached
+        T_min=widest,  # the ladder goes on below it until K is reached
         gamma=0.8,
         samples_per_codevector=5,
+        recent_samples=0,  # what is kept would be annealed again now and then
         random_state=0,
     )
     with warnings.catch_warnings():
