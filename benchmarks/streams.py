@@ -61,7 +61,7 @@ def processor_seconds(pid: int) -> float:
 
 def long_stream(rows: int) -> list[dict[str, float]]:
     """Figures as a process reads rows from a pipe: rows, MB, processor seconds."""
-    chunk = 25_000
+    chunk = min(25_000, rows // 40)
     blocks = [block_of_rows(chunk, seed) for seed in range(1, 6)]  # over and over
     process = subprocess.Popen(
         [*COMMAND, "-", "--target", "label", "--quiet"], stdin=subprocess.PIPE
