@@ -246,3 +246,14 @@ def test_the_number_that_is_kept_can_be_changed_on_the_way():
     model.set_params(recent_samples=500).partial_fit(X[1500:])
     assert model._learner.kept.count == 500
     assert adjusted_rand_score(y, model.predict(X)) > 0.95
+
+
+def test_a_stream_goes_on_where_it_becomes_too_quiet_for_its_coldest_temperature():
+    rng = np.random.default_rng(0)
+    loud = rng.normal(size=(3000, 2)) + 9 * rng.integers(0, 2, (3000, 1))
+    model = ODAClustering(T_min=1.0, random_state=0).partial_fit(loud)
+    assert model.n_clusters_ == 2
+    model.partial_fit(0.01 * rng.normal(size=(20_000, 2)))
+    assert model.n_clusters_ >= 1 and np.isfinite(model.codevectors_).all()
+    with pytest.raises(ValueError, match="T_min"):
+        ODAClustering(T_min=1.0, random_state=0).partial_fit(0.01 * loud)

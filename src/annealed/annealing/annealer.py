@@ -80,6 +80,10 @@ def _one_array(parts: list[Array]) -> Array:
     return same
 
 
+class TooCoarse(ValueError):
+    """T_min lies above the temperature where the samples would first split."""
+
+
 class LevelChooser(ABC):
     """Chooses the level that a model is, once its ladder has ended."""
 
@@ -430,7 +434,7 @@ class Annealer:
             if schedule.T_min is not None:
                 T_min = schedule.T_min
             if not T_min < self.top:
-                raise ValueError(
+                raise TooCoarse(
                     f"T_min = {T_min:g} must lie below T_max = {self.top:g}, which the data "
                     "decides: annealing goes from hot to cold"
                 )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from annealed.annealing.annealer import Annealer
+from annealed.annealing.annealer import Annealer, TooCoarse
 from annealed.annealing.joined_clusters import (
     JoinedClusters,
     PlausibleNumbers,
@@ -252,7 +252,11 @@ class ClusterLearner(Learner[ClusterSettings]):
         rows, weights = kept.in_order()
         even = None if (weights == weights[0]).all() else mean_one(weights)
         fresh = settings.new_annealer(len(rows), kept.seed)
-        fresh.anneal(rows, None, even, np.random.default_rng(kept.seed))
+        try:
+            fresh.anneal(rows, None, even, np.random.default_rng(kept.seed))
+        except TooCoarse:  # a stream need not end where it becomes quiet
+            if self.annealer.chosen is None:
+                raise
         if fresh.chosen is None:
             kept.wait()
             return
