@@ -255,6 +255,19 @@ def test_baselines_learn_from_tables_too():
     assert model.score(ROWS, KINDS) > 0.9
 
 
+def test_a_table_is_scored_by_the_column_that_was_learnt():
+    pandas = pytest.importorskip("pandas")
+    kinds = np.where(np.arange(200) < 90, "x", "y")
+    table = pandas.DataFrame({"a": np.arange(200.0), "kind": kinds})
+    model = TabularModel(ODAClassifier(random_state=0)).fit(table, "kind")
+    assert model.score(table) == model.score(table, "kind") > 0.95
+    with pytest.raises(ValueError, match="kind"):
+        model.score(table[["a"]])
+    rows = TabularModel(ODAClassifier(random_state=0)).fit(table[["a"]], table["kind"].to_numpy())
+    with pytest.raises(ValueError, match="needs the classes"):
+        rows.score(table[["a"]])
+
+
 # -- several streams -----------------------------------------------------------------------------
 
 

@@ -381,8 +381,17 @@ a folder of Parquet files
 
     @_can("score")
     def score(self, X: Any, y: Any = None, **options: Any) -> float:
-        """Accuracy of a classifier, minus the mean distortion of a clustering."""
+        """Accuracy of a classifier, minus the mean distortion of a clustering.
+
+        The classes are in the column that was learnt, unless ``y`` says otherwise.
+        """
         check_is_fitted(self)
+        if y is None and self._is_classifier():
+            if self.target_name_ is None:
+                raise ValueError(
+                    "score needs the classes of the rows, or the name of their column: score(X, y)"
+                )
+            y = self.target_name_
         stored = stored_table(X)
         if stored is not None:
             _check_stored_call(y, options)
@@ -399,8 +408,7 @@ a folder of Parquet files
         """The score of a table that is not in memory: the mean over its rows, batch by batch."""
         total, rows = 0.0, 0
         if self._is_classifier():
-            if y is None:
-                raise ValueError("name the column with the classes: score(X, y)")
+            assert y is not None
             index_of = ClassIndex(self.classes_, file.decimal)
             for batch in self._batches(file, y):
                 truth = [index_of(cell) for cell in batch.column(y).to_pylist()]
