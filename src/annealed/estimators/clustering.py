@@ -346,8 +346,8 @@ class ODAClustering(ClusterReader, StreamingEstimator):
         )
         choose = self._learner.annealer.choose
         if isinstance(choose, JoinedClusters) and choose.size:
-            of_all = len(rows) / drawn.total if drawn is not None else known / samples
-            choose.size = max(round(choose.size * of_all), 1)
+            of_all = 1.0 if drawn is None else len(rows) / drawn.total
+            choose.size = max(round(choose.size * of_all * known / samples), 1)
         rng = np.random.default_rng(seed)
         shared, drawn_from = rows, None
         if drawn is not None:
