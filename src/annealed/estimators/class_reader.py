@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,9 +46,9 @@ class ClassReader(ClassifierMixin, StreamingEstimator):
     classes_: Labels
     _learner: ClassLearner
 
+    @abstractmethod
     def _settings(self) -> ClassSettings:
         """What of the parameters a learner needs to know."""
-        raise NotImplementedError
 
     @property
     def path_(self) -> AnnealingPath:
